@@ -1,0 +1,62 @@
+package partition
+
+import (
+	"time"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+// Workload is what a raw record means. Every method is pure: the same arguments give the same bytes (I16).
+type Workload interface {
+	// Decode judges one raw record. A bad one is a *commit.PoisonError with a reason of the workload's closed list.
+	Decode(r *stream.Record) (Observation, error)
+	// Open says how the observation is to be decided over the key's checkpoint: by the workload itself (Local)
+	// or by a solver (Request). A checkpoint that the workload cannot read is not an error: it becomes a pending reset
+	// (state lost) that rides on whatever commits next (A5).
+	Open(k KeyState, o Observation) Opening
+	// Plan turns a decision into outputs and the next checkpoint. Next.Revision must be the observation's. An error is
+	// of class Permanent and quarantines the key.
+	Plan(k KeyState, o Observation, d Decision) (commit.Plan, error)
+	// DeadLetter is the record that tells of a poison record.
+	DeadLetter(id stream.Identity, epoch stream.Epoch, r *stream.Record, poison *commit.PoisonError) commit.Output
+}
+
+// KeyState is what the machine knows of a key when an observation of it is to be decided.
+type KeyState struct {
+	Checkpoint commit.Checkpoint // zero Revision: never seen
+	Expired    bool              // the row is a tail without state (A5)
+	Epoch      stream.Epoch      // the owner's, for the outputs' headers
+}
+
+// Observation is a decoded raw record.
+type Observation struct {
+	Key      stream.Key
+	Identity stream.Identity
+	Time     time.Time // event time
+	Record   *stream.Record
+	Value    any // the workload's own decoded form
+}
+
+// Opening is how an observation will be decided; exactly one of Local and Request is set.
+type Opening struct {
+	Local   *Decision
+	Request []byte // retained byte for byte until a result begins to commit (A9)
+}
+
+// Decision is what a solver, or the workload itself, decided about one observation.
+type Decision struct {
+	Kind   Kind
+	Reason string // of a terminal or a reset: from the workload's closed list
+	Answer []byte // of a solver: the workload's own encoding
+}
+
+// Kind is the kind of a decision.
+type Kind uint8
+
+// The kinds of decisions.
+const (
+	Solved   Kind = iota + 1 // a solver's answer
+	Terminal                 // nothing to do, with a reason
+	Reset                    // history is void, with a reason
+)
