@@ -2,18 +2,25 @@ package commit
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"milepost/internal/stream"
 )
 
-// Recovery finishes what an earlier owner of a partition left behind (design: read the ledger back).
+// Recovery finishes what an earlier owner of a partition left behind, by one mechanism: read the ledger back.
 type Recovery struct {
 	Store    Store
 	Owners   Owners
 	Ledger   Ledger
-	Pipeline interface {
-		Submit(c Commit, done func(Outcome))
-	}
+	Pipeline Submitter
+	// Backoff waits before try number attempt (from 1); it returns an error only when ctx has ended.
+	Backoff func(ctx context.Context, attempt int) error
+}
+
+// Submitter is the part of the Pipeline that recovery needs.
+type Submitter interface {
+	Submit(c Commit, done func(Outcome))
 }
 
 // RecoveryReport is what a recovery found and did (A2).
@@ -22,22 +29,240 @@ type RecoveryReport struct {
 	Frontier      stream.Frontier
 	Epoch         stream.Epoch
 	LedgerFloor   int64
-	LedgerHighest int64        // highest position seen plus one
+	LedgerHighest int64        // the noted end: the first position not read
 	Prepared      int          // rows found
 	Promoted      int          // of them: published by a former owner
 	Published     int          // of them: published now
 	Done          []int64      // offsets at or above the frontier that are done without a row (dead letters)
-	Failed        []stream.Key // could not be finished: they start blocked
+	Failed        []stream.Key // certainly unpublished and could not be published: they start blocked
 }
 
-// Run recovers the tenure's partition. Every lane id of every former has been initialised before. It can be broken off
-// by ctx and begun again by anyone.
+// DivergedError says that ledger and rows contradict each other: a database restored to an earlier time, or a
+// ledger of another life. No order can be rebuilt from that, so the partition stops (H9).
+type DivergedError struct {
+	Partition stream.Partition
+	Key       stream.Key
+	Stored    stream.Revision // what the row has
+	Ledger    stream.Revision // what the ledger says was published
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("partition %s: key %q: the ledger says that revision %s was published, the database knows the key only up to %s; "+
+		"was the database restored to an earlier time? Restore the newer one, or open a new topic generation",
+		e.Partition, e.Key, e.Ledger, e.Stored)
+}
+
+// prepared rows a page.
+const recoveryPage = 500
+
+// Run recovers the tenure's partition. Every lane id of every former owner has been initialised before. It can be
+// broken off by ctx at any point and begun again by anyone: each step is repeated harmlessly.
 func (r Recovery) Run(ctx context.Context, t *Tenure, s Start) (RecoveryReport, error) {
-	panic("not built yet")
+	report := RecoveryReport{Partition: t.Partition, Frontier: s.Frontier, Epoch: t.Epoch, LedgerFloor: s.LedgerFloor}
+	led, err := r.readLedger(ctx, t, s)
+	if err != nil {
+		return report, err
+	}
+	report.LedgerHighest, report.Done = led.end, led.deadLetters
+
+	for after := stream.Key(""); ; {
+		page, err := r.Store.Prepared(ctx, t, after, recoveryPage)
+		if err != nil {
+			return report, fmt.Errorf("list prepared commits of %s: %w", t.Partition, err)
+		}
+		if err := r.finishPage(ctx, t, s, led, page, &report); err != nil {
+			return report, err
+		}
+		if len(page) < recoveryPage {
+			break
+		}
+		after = page[len(page)-1].Key
+	}
+	if err := r.checkRows(ctx, t, s, led); err != nil {
+		return report, err
+	}
+	if err := r.Owners.Recovered(ctx, t, s.Formers); err != nil {
+		return report, fmt.Errorf("note the recovery of %s: %w", t.Partition, err)
+	}
+	return report, nil
 }
 
-// FinishKey finishes the prepared commit that stands in one key's row, whoever left it there: published already, it is
-// promoted; else it is published and promoted.
-func (r Recovery) FinishKey(ctx context.Context, t *Tenure, key stream.Key, floor int64) error {
-	panic("not built yet")
+// ledgerView is what the ledger says about a partition, from its floor on.
+type ledgerView struct {
+	end         int64
+	published   map[stream.Key][]stream.Revision // ascending
+	deadLetters []int64                          // at or above the frontier, ascending
+}
+
+func (v *ledgerView) has(key stream.Key, rev stream.Revision) bool {
+	_, ok := slices.BinarySearchFunc(v.published[key], rev, stream.Revision.Compare)
+	return ok
+}
+
+func (v *ledgerView) newest(key stream.Key) stream.Revision {
+	revs := v.published[key]
+	if len(revs) == 0 {
+		return stream.Revision{}
+	}
+	return revs[len(revs)-1]
+}
+
+func (r Recovery) readLedger(ctx context.Context, t *Tenure, s Start) (*ledgerView, error) {
+	v := &ledgerView{published: map[stream.Key][]stream.Revision{}}
+	end, err := r.Ledger.Settled(ctx, t.Partition, s.LedgerFloor, func(_ int64, e Entry) error {
+		for _, offset := range e.Offsets {
+			rev := stream.Revision{Generation: e.TopicGeneration, Offset: offset}
+			switch {
+			case e.DeadLetter && rev.Compare(s.Frontier.Next) >= 0:
+				v.deadLetters = append(v.deadLetters, offset)
+			case !e.DeadLetter:
+				v.published[e.Key] = append(v.published[e.Key], rev)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger of %s back: %w", t.Partition, err)
+	}
+	slices.Sort(v.deadLetters)
+	for _, revs := range v.published {
+		slices.SortFunc(revs, stream.Revision.Compare)
+	}
+	v.end = end
+	return v, nil
+}
+
+// finishPage judges a page of prepared rows: published ones are promoted, the others are published and promoted.
+func (r Recovery) finishPage(ctx context.Context, t *Tenure, s Start, led *ledgerView, page []Commit, report *RecoveryReport) error {
+	var promote, publish []Commit
+	for _, c := range page {
+		newest := led.newest(c.Key)
+		switch {
+		// Below the frontier it is done, and done means published (I2, I3): the ledger may have been cut below its floor.
+		case c.Revision.Compare(s.Frontier.Next) < 0, led.has(c.Key, c.Revision):
+			promote = append(promote, c)
+		case newest.Compare(c.Revision) > 0:
+			return &DivergedError{Partition: t.Partition, Key: c.Key, Stored: c.Revision, Ledger: newest}
+		default:
+			publish = append(publish, c)
+		}
+	}
+	report.Prepared += len(page)
+	report.Promoted += len(promote)
+	outcomes, err := r.submitAll(ctx, publish)
+	if err != nil {
+		return err
+	}
+	for i, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			report.Published++
+			promote = append(promote, publish[i])
+		case ClassOf(o.Err) == Fenced || ClassOf(o.Err) == Canceled:
+			return fmt.Errorf("publish the prepared commit of key %q: %w", publish[i].Key, o.Err)
+		default:
+			report.Failed = append(report.Failed, publish[i].Key)
+		}
+	}
+	return r.promote(ctx, promote)
+}
+
+// submitAll publishes commits that stand prepared: their prepare is answered with "already", then the lanes publish them.
+func (r Recovery) submitAll(ctx context.Context, cs []Commit) ([]Outcome, error) {
+	type answer struct {
+		i int
+		o Outcome
+	}
+	answers := make(chan answer, len(cs)) // capacity: every answer, so that done never blocks
+	for i, c := range cs {
+		r.Pipeline.Submit(c, func(o Outcome) { answers <- answer{i, o} })
+	}
+	outcomes := make([]Outcome, len(cs))
+	for range cs {
+		select {
+		case a := <-answers:
+			outcomes[a.i] = a.o
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return outcomes, nil
+}
+
+func (r Recovery) promote(ctx context.Context, cs []Commit) error {
+	if len(cs) == 0 {
+		return nil
+	}
+	batch := make([]Promotion, len(cs))
+	for i, c := range cs {
+		batch[i] = Promotion{Tenure: c.Tenure, Key: c.Key, Revision: c.Revision, ID: c.ID}
+	}
+	errs, err := r.Store.Promote(ctx, batch)
+	if err != nil {
+		return fmt.Errorf("promote %d published commits: %w", len(batch), err)
+	}
+	for i, err := range errs {
+		if err != nil {
+			return fmt.Errorf("promote the published commit of key %q: %w", cs[i].Key, err)
+		}
+	}
+	return nil
+}
+
+// checkRows proves that the rows know everything that the ledger says was published and the frontier has not passed.
+func (r Recovery) checkRows(ctx context.Context, t *Tenure, s Start, led *ledgerView) error {
+	var keys []stream.Key
+	for key := range led.published {
+		if led.newest(key).Compare(s.Frontier.Next) >= 0 {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for page := range slices.Chunk(keys, recoveryPage) {
+		rows, err := r.Store.Restore(ctx, t, page)
+		if err != nil {
+			return fmt.Errorf("read %d keys that the ledger names: %w", len(page), err)
+		}
+		for _, row := range rows {
+			want := led.newest(row.Key)
+			if !row.Quarantined && !row.Checkpoint.Revision.Covers(want) {
+				return &DivergedError{Partition: t.Partition, Key: row.Key, Stored: row.Checkpoint.Revision, Ledger: want}
+			}
+		}
+	}
+	return nil
+}
+
+// FinishKey finishes the prepared commit that stands in one key's row and is not this tenure's own. Run has judged every such row:
+// what it could not finish is certainly unpublished, and within a tenure only this process can have published it since. So
+// it is published, then promoted until that is known: after the publication an error is never returned while the tenure holds, for
+// the next try would publish twice.
+func (r Recovery) FinishKey(ctx context.Context, t *Tenure, key stream.Key) error {
+	rows, err := r.Store.Restore(ctx, t, []stream.Key{key})
+	if err != nil {
+		return fmt.Errorf("read the prepared commit of key %q: %w", key, err)
+	}
+	c := rows[0].Prepared
+	if c == nil {
+		return nil
+	}
+	outcomes, err := r.submitAll(ctx, []Commit{*c})
+	if err != nil {
+		return err
+	}
+	if err := outcomes[0].Err; err != nil {
+		return fmt.Errorf("publish the prepared commit of key %q: %w", key, err)
+	}
+	for attempt := 1; ; attempt++ {
+		err := r.promote(ctx, []Commit{*c})
+		if err == nil {
+			return nil
+		}
+		if class := ClassOf(err); class == Fenced || class == Canceled {
+			return err
+		}
+		if err := r.Backoff(ctx, attempt); err != nil {
+			return err
+		}
+	}
 }

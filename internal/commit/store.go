@@ -30,7 +30,8 @@ type Store interface {
 	// Quarantine writes observations of keys that cannot go on by themselves. The same observation twice is success.
 	Quarantine(ctx context.Context, batch []Quarantined) ([]error, error)
 	// Prepared lists the partition's prepared commits in key order, after the given key, at most limit.
-	// The outputs are the stored bytes. Their Tenure is t.
+	// The outputs are the stored bytes, the ID the stored one, the Tenure is t. The poison prepared row of a quarantined
+	// key (a quarantine row of the same revision) is left out: it stays as evidence and is never published (H10).
 	Prepared(ctx context.Context, t *Tenure, after stream.Key, limit int) ([]Commit, error)
 }
 

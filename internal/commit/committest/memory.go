@@ -1,0 +1,271 @@
+package committest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+// MemoryStore is a commit.Store and commit.Owners in memory; safe for concurrent use.
+type MemoryStore struct {
+	// Fault, when set, is asked before and after each operation, by its name. An error from the first asking means that
+	// nothing was done, from the second that the answer was lost.
+	Fault func(op string, done bool) error
+
+	mu         sync.Mutex
+	owners     map[ownerKey]*owner
+	rows       map[rowKey]*row
+	quarantine map[rowKey]map[stream.Revision]commit.Quarantined
+}
+
+type ownerKey struct {
+	group     string
+	partition stream.Partition
+}
+
+type rowKey struct {
+	ownerKey
+	key stream.Key
+}
+
+type owner struct {
+	commit.OwnerRow
+	nonce    stream.Nonce
+	instance string
+	lanes    int
+	released bool
+	formers  []commit.Former
+	frontier stream.Frontier
+	floor    int64
+}
+
+type row struct {
+	current   commit.Checkpoint
+	currentID commit.ID
+	prepared  *commit.Commit
+}
+
+// NewMemoryStore makes an empty store.
+func NewMemoryStore() *MemoryStore {
+	return &MemoryStore{
+		owners: map[ownerKey]*owner{}, rows: map[rowKey]*row{},
+		quarantine: map[rowKey]map[stream.Revision]commit.Quarantined{},
+	}
+}
+
+var (
+	_ commit.Store  = (*MemoryStore)(nil)
+	_ commit.Owners = (*MemoryStore)(nil)
+)
+
+// do runs one operation under the lock, between the two askings of Fault.
+func (m *MemoryStore) do(ctx context.Context, op string, f func()) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if m.Fault != nil {
+		if err := m.Fault(op, false); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	f()
+	m.mu.Unlock()
+	if m.Fault != nil {
+		return m.Fault(op, true)
+	}
+	return nil
+}
+
+func keyOf(t *commit.Tenure) ownerKey { return ownerKey{t.Group, t.Partition} }
+
+// fence is the check that every write joins.
+func (m *MemoryStore) fence(t *commit.Tenure) error {
+	o := m.owners[keyOf(t)]
+	switch {
+	case o == nil:
+		return &commit.FencedError{Partition: t.Partition, Held: t.Epoch, Reason: "the partition has no owner row"}
+	case o.Epoch != t.Epoch || o.nonce != t.Nonce:
+		return &commit.FencedError{Partition: t.Partition, Held: t.Epoch, Owner: o.Epoch}
+	}
+	return nil
+}
+
+// Prepare implements commit.Store.
+func (m *MemoryStore) Prepare(ctx context.Context, batch []commit.Commit) ([]commit.PrepareVerdict, error) {
+	verdicts := make([]commit.PrepareVerdict, len(batch))
+	err := m.do(ctx, "prepare", func() {
+		for i := range batch {
+			verdicts[i] = m.prepareOne(&batch[i])
+		}
+	})
+	return verdicts, err
+}
+
+func (m *MemoryStore) prepareOne(c *commit.Commit) commit.PrepareVerdict {
+	if err := m.fence(c.Tenure); err != nil {
+		return commit.PrepareVerdict{Err: err}
+	}
+	at := rowKey{keyOf(c.Tenure), c.Key}
+	r := m.rows[at]
+	if r == nil {
+		if !c.Base.IsZero() {
+			return commit.PrepareVerdict{Err: &commit.ConflictError{Key: c.Key, Want: c.Base}}
+		}
+		r = &row{}
+		m.rows[at] = r
+	}
+	switch p := r.prepared; {
+	case p != nil && p.ID == c.ID:
+		return commit.PrepareVerdict{}
+	case p != nil && p.Revision != c.Base:
+		return commit.PrepareVerdict{Err: &commit.BusyError{Key: c.Key, Prepared: p.Revision}}
+	case p != nil:
+		r.current, r.currentID = p.Next, p.ID // folded: the machine knows that it was published
+	case r.current.Revision == c.Revision && r.currentID == c.ID:
+		return commit.PrepareVerdict{Current: true}
+	case r.current.Revision != c.Base:
+		return commit.PrepareVerdict{Err: &commit.ConflictError{Key: c.Key, Want: c.Base, Actual: r.current.Revision}}
+	}
+	stored := *c
+	r.prepared = &stored
+	return commit.PrepareVerdict{}
+}
+
+// Promote implements commit.Store.
+func (m *MemoryStore) Promote(ctx context.Context, batch []commit.Promotion) ([]error, error) {
+	errs := make([]error, len(batch))
+	err := m.do(ctx, "promote", func() {
+		for i, p := range batch {
+			if errs[i] = m.fence(p.Tenure); errs[i] != nil {
+				continue
+			}
+			r := m.rows[rowKey{keyOf(p.Tenure), p.Key}]
+			switch {
+			case r == nil:
+				errs[i] = &commit.ConflictError{Key: p.Key, Want: p.Revision}
+			case r.prepared != nil && r.prepared.ID == p.ID:
+				r.current, r.currentID, r.prepared = r.prepared.Next, r.prepared.ID, nil
+			case !r.current.Revision.Covers(p.Revision):
+				errs[i] = &commit.ConflictError{Key: p.Key, Want: p.Revision, Actual: r.current.Revision}
+			}
+		}
+	})
+	return errs, err
+}
+
+// Restore implements commit.Store.
+func (m *MemoryStore) Restore(ctx context.Context, t *commit.Tenure, keys []stream.Key) ([]commit.Restored, error) {
+	rows := make([]commit.Restored, len(keys))
+	err := m.do(ctx, "restore", func() {
+		for i, key := range keys {
+			at := rowKey{keyOf(t), key}
+			rows[i] = commit.Restored{Key: key, Quarantined: len(m.quarantine[at]) > 0}
+			if r := m.rows[at]; r != nil {
+				rows[i].Checkpoint = r.current
+				rows[i].Prepared = copied(r.prepared, t)
+			}
+		}
+	})
+	return rows, err
+}
+
+func copied(c *commit.Commit, t *commit.Tenure) *commit.Commit {
+	if c == nil {
+		return nil
+	}
+	d := *c
+	d.Tenure = t
+	return &d
+}
+
+// SaveFrontier implements commit.Store.
+func (m *MemoryStore) SaveFrontier(ctx context.Context, batch []commit.FrontierWrite) ([]error, error) {
+	errs := make([]error, len(batch))
+	err := m.do(ctx, "save frontier", func() {
+		for i, w := range batch {
+			if errs[i] = m.fence(w.Tenure); errs[i] != nil {
+				continue
+			}
+			o := m.owners[keyOf(w.Tenure)]
+			if w.Frontier.Next.Compare(o.frontier.Next) > 0 {
+				o.frontier = w.Frontier
+			}
+			o.floor = max(o.floor, w.LedgerFloor)
+		}
+	})
+	return errs, err
+}
+
+// Quarantine implements commit.Store.
+func (m *MemoryStore) Quarantine(ctx context.Context, batch []commit.Quarantined) ([]error, error) {
+	errs := make([]error, len(batch))
+	err := m.do(ctx, "quarantine", func() {
+		for i, q := range batch {
+			if errs[i] = m.fence(q.Tenure); errs[i] != nil {
+				continue
+			}
+			at := rowKey{keyOf(q.Tenure), q.Key}
+			if m.quarantine[at] == nil {
+				m.quarantine[at] = map[stream.Revision]commit.Quarantined{}
+			}
+			if _, there := m.quarantine[at][q.Revision]; !there {
+				m.quarantine[at][q.Revision] = q
+			}
+		}
+	})
+	return errs, err
+}
+
+// Prepared implements commit.Store.
+func (m *MemoryStore) Prepared(ctx context.Context, t *commit.Tenure, after stream.Key, limit int) ([]commit.Commit, error) {
+	var page []commit.Commit
+	err := m.do(ctx, "prepared", func() {
+		for at, r := range m.rows {
+			if at.ownerKey != keyOf(t) || at.key <= after || r.prepared == nil {
+				continue
+			}
+			if _, evidence := m.quarantine[at][r.prepared.Revision]; !evidence {
+				page = append(page, *copied(r.prepared, t))
+			}
+		}
+		slices.SortFunc(page, func(a, b commit.Commit) int { return cmp.Compare(a.Key, b.Key) })
+		page = page[:min(len(page), limit)]
+	})
+	return page, err
+}
+
+// Quarantined lists a partition's quarantined observations by key and revision, for assertions.
+func (m *MemoryStore) Quarantined(t *commit.Tenure) []commit.Quarantined {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []commit.Quarantined
+	for at, rows := range m.quarantine {
+		if at.ownerKey == keyOf(t) {
+			for _, q := range rows {
+				all = append(all, q)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b commit.Quarantined) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), a.Revision.Compare(b.Revision))
+	})
+	return all
+}
+
+// Checkpoints gives every row of a group's partition as it stands, for assertions.
+func (m *MemoryStore) Checkpoints(group string, p stream.Partition) map[stream.Key]commit.Restored {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rows := map[stream.Key]commit.Restored{}
+	for at, r := range m.rows {
+		if at.ownerKey == (ownerKey{group, p}) {
+			rows[at.key] = commit.Restored{Key: at.key, Checkpoint: r.current, Prepared: r.prepared}
+		}
+	}
+	return rows
+}
