@@ -38,7 +38,7 @@ func EncodeEntries(entries []Entry) ([]byte, error) {
 		e := &entries[i]
 		m.Group, m.Topic, m.TopicGeneration, m.Epoch = e.Group, e.Topic, e.TopicGeneration, int64(e.Epoch)
 		w := &wire.LedgerEntry{
-			Key: string(e.Key), BaseGeneration: e.Base.Generation, BaseOffset: e.Base.Offset, Offsets: e.Offsets,
+			Key: []byte(e.Key), BaseGeneration: e.Base.Generation, BaseOffset: e.Base.Offset, Offsets: e.Offsets,
 			Segment: e.Segment, Digest: e.Digest[:], DeadLetter: e.DeadLetter,
 		}
 		for _, l := range e.Landed {
@@ -101,7 +101,7 @@ func marshal(m proto.Message) ([]byte, error) {
 func wireHeaders(hs []stream.Header) []*wire.Header {
 	out := make([]*wire.Header, 0, len(hs))
 	for _, h := range hs {
-		out = append(out, &wire.Header{Key: h.Key, Value: h.Value})
+		out = append(out, &wire.Header{Key: []byte(h.Key), Value: h.Value})
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func wireHeaders(hs []stream.Header) []*wire.Header {
 func headers(ws []*wire.Header) []stream.Header {
 	out := make([]stream.Header, 0, len(ws))
 	for _, w := range ws {
-		out = append(out, stream.Header{Key: w.GetKey(), Value: w.GetValue()})
+		out = append(out, stream.Header{Key: string(w.GetKey()), Value: w.GetValue()})
 	}
 	return out
 }

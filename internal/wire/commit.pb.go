@@ -24,7 +24,7 @@ const (
 // One record header.
 type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // any bytes: Kafka does not check that a key is UTF-8
 	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -60,11 +60,11 @@ func (*Header) Descriptor() ([]byte, []int) {
 	return file_milepost_v1_commit_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Header) GetKey() string {
+func (x *Header) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
 func (x *Header) GetValue() []byte {
@@ -252,7 +252,7 @@ func (x *Landing) GetOffset() int64 {
 // What one transaction published for one key.
 type LedgerEntry struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
-	Key            string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Key            []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // any bytes, as Kafka's record keys
 	BaseGeneration int32                  `protobuf:"varint,2,opt,name=base_generation,json=baseGeneration,proto3" json:"base_generation,omitempty"`
 	BaseOffset     int64                  `protobuf:"varint,3,opt,name=base_offset,json=baseOffset,proto3" json:"base_offset,omitempty"`
 	Offsets        []int64                `protobuf:"varint,4,rep,packed,name=offsets,proto3" json:"offsets,omitempty"` // the observations, in order
@@ -294,11 +294,11 @@ func (*LedgerEntry) Descriptor() ([]byte, []int) {
 	return file_milepost_v1_commit_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *LedgerEntry) GetKey() string {
+func (x *LedgerEntry) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
 func (x *LedgerEntry) GetBaseGeneration() int32 {
@@ -542,7 +542,7 @@ const file_milepost_v1_commit_proto_rawDesc = "" +
 	"\n" +
 	"\x18milepost/v1/commit.proto\x12\vmilepost.v1\"0\n" +
 	"\x06Header\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"u\n" +
 	"\x06Output\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
@@ -556,7 +556,7 @@ const file_milepost_v1_commit_proto_rawDesc = "" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\"\x84\x02\n" +
 	"\vLedgerEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12'\n" +
 	"\x0fbase_generation\x18\x02 \x01(\x05R\x0ebaseGeneration\x12\x1f\n" +
 	"\vbase_offset\x18\x03 \x01(\x03R\n" +
 	"baseOffset\x12\x18\n" +

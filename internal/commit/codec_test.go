@@ -1,0 +1,140 @@
+package commit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+func someOutputs() []commit.Output {
+	return []commit.Output{
+		{Topic: "out", Key: []byte("k"), Value: []byte{0, 0xff}, Headers: []stream.Header{
+			{Key: stream.HeaderID, Value: []byte("raw/1/0/5/0")}, {Key: stream.HeaderEpoch, Value: []byte("3")},
+		}},
+		{Topic: "other", Value: []byte("v"), Headers: []stream.Header{}},
+	}
+}
+
+// I7: outputs come back from their row byte for byte, and the same outputs are the same bytes.
+func TestOutputsRoundTrip(t *testing.T) {
+	b, err := commit.EncodeOutputs(someOutputs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := commit.DecodeOutputs(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(someOutputs(), got); diff != "" {
+		t.Errorf("outputs (-want +got):\n%s", diff)
+	}
+	again, err := commit.EncodeOutputs(got)
+	if err != nil || string(again) != string(b) {
+		t.Errorf("encoding again gave other bytes (%v)", err)
+	}
+}
+
+// H6: a ledger entry names base, revisions, segment, digest and landing.
+func TestEntriesRoundTrip(t *testing.T) {
+	want := []commit.Entry{
+		{
+			Group: "g", Topic: "raw", TopicGeneration: 2, Epoch: 7, Key: "k\xff", Base: stream.Revision{Generation: 2, Offset: 4},
+			Offsets: []int64{5, 9}, Segment: 3, Digest: commit.OutputsDigest(someOutputs()),
+			Landed: []commit.Landing{{Topic: "out", Partition: 1, Offset: 99}},
+		},
+		{Group: "g", Topic: "raw", TopicGeneration: 2, Epoch: 7, Key: "", Offsets: []int64{6}, DeadLetter: true},
+	}
+	b, err := commit.EncodeEntries(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := commit.DecodeEntries(b)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("entries: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// C1: the epoch header does not change a commit's digest, anything else does.
+func TestDigest(t *testing.T) {
+	a, b := someOutputs(), someOutputs()
+	b[0].Headers[1].Value = []byte("4")
+	if commit.OutputsDigest(a) != commit.OutputsDigest(b) {
+		t.Error("another epoch gives another digest")
+	}
+	for name, change := range map[string]func([]commit.Output){
+		"topic":  func(o []commit.Output) { o[0].Topic = "x" },
+		"key":    func(o []commit.Output) { o[0].Key = []byte("x") },
+		"value":  func(o []commit.Output) { o[0].Value = []byte("x") },
+		"header": func(o []commit.Output) { o[0].Headers[0].Value = []byte("x") },
+		"border": func(o []commit.Output) { o[0].Topic, o[0].Key = "outk", nil },
+	} {
+		c := someOutputs()
+		change(c)
+		if commit.OutputsDigest(a) == commit.OutputsDigest(c) {
+			t.Errorf("another %s gives the same digest", name)
+		}
+	}
+}
+
+// A12: every class of error, wrapped as callers wrap it.
+func TestClassOf(t *testing.T) {
+	for want, err := range map[commit.Class]error{
+		commit.Conflict:  &commit.ConflictError{Key: "k"},
+		commit.Busy:      &commit.BusyError{Key: "k"},
+		commit.Fenced:    &commit.FencedError{Held: 3, Owner: 4},
+		commit.Permanent: commit.ErrPermanent,
+		commit.Poison:    &commit.PoisonError{Reason: "undecodable"},
+		commit.Canceled:  context.Canceled,
+		commit.Transient: errors.New("connection reset"),
+	} {
+		if got := commit.ClassOf(fmt.Errorf("write the row: %w", err)); got != want {
+			t.Errorf("ClassOf(%v) = %s, want %s", err, got, want)
+		}
+	}
+	if got := commit.ClassOf(context.DeadlineExceeded); got != commit.Transient {
+		t.Errorf("a deadline is %s, want transient", got)
+	}
+}
+
+func FuzzDecodeOutputs(f *testing.F) {
+	b, err := commit.EncodeOutputs(someOutputs())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		outputs, err := commit.DecodeOutputs(b)
+		if err != nil {
+			if commit.ClassOf(err) != commit.Permanent {
+				t.Fatalf("damaged outputs are %s, want permanent", commit.ClassOf(err))
+			}
+			return
+		}
+		if _, err := commit.EncodeOutputs(outputs); err != nil {
+			t.Fatalf("decoded outputs do not encode: %v", err)
+		}
+	})
+}
+
+func FuzzDecodeEntries(f *testing.F) {
+	b, err := commit.EncodeEntries([]commit.Entry{{Group: "g", Key: "k", Offsets: []int64{1}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		entries, err := commit.DecodeEntries(b)
+		if err != nil {
+			return
+		}
+		if _, err := commit.EncodeEntries(entries); err != nil {
+			t.Fatalf("decoded entries do not encode: %v", err)
+		}
+	})
+}
