@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,16 +89,16 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { f.Close() }, nil
+			return func() { _ = f.Close() }, nil
 		}
-		if err != syscall.EWOULDBLOCK && err != syscall.EINTR { //nolint:errorlint // flock returns the bare errno
-			f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = f.Close()
 
 			return nil, fmt.Errorf("lock the cache: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			f.Close()
+			_ = f.Close()
 
 			return nil, fmt.Errorf("wait for another process's download: %w", context.Cause(ctx))
 		case <-ticker.C:

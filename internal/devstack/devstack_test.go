@@ -65,7 +65,7 @@ func TestPostgresSurvivesKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	var got int
 	if err := conn.QueryRow(ctx, "SELECT n FROM kept").Scan(&got); err != nil || got != 7 {
 		t.Errorf("got %d, %v; want 7", got, err)
@@ -101,7 +101,7 @@ func exec(ctx context.Context, t *testing.T, dsn, sql string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, sql); err != nil {
 		t.Fatal(err)
 	}

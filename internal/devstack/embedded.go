@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -36,7 +37,7 @@ func fetchPostgres(ctx context.Context, logger *slog.Logger) (string, error) {
 		if err != nil {
 			return fmt.Errorf("make a scratch folder: %w", err)
 		}
-		defer os.RemoveAll(scratch)
+		defer func() { _ = os.RemoveAll(scratch) }()
 
 		var log bytes.Buffer
 		startErr := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
@@ -48,6 +49,9 @@ func fetchPostgres(ctx context.Context, logger *slog.Logger) (string, error) {
 			BinariesPath(dir).
 			Locale("fetch-only").
 			Logger(&log)).Start()
+		// The library downloads by the default client, whose idle
+		// connections are goroutines.
+		http.DefaultClient.CloseIdleConnections()
 		if _, err := os.Stat(filepath.Join(dir, "bin", "postgres")); err != nil {
 			return fmt.Errorf("unpack postgres %s: %w", embeddedVersion, startErr)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -232,13 +233,11 @@ func (k *Kafka) properties(n *kafkaNode) string {
 
 		"offsets.topic.replication.factor": replicas, "offsets.topic.num.partitions": "8",
 		"transaction.state.log.replication.factor": replicas, "transaction.state.log.min.isr": inSync,
-		"transaction.state.log.num.partitions":           "8",
+		"transaction.state.log.num.partitions":             "8",
 		"share.coordinator.state.topic.replication.factor": replicas, "share.coordinator.state.topic.min.isr": inSync,
 		"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false",
 	}
-	for name, value := range k.config.Settings {
-		settings[name] = value
-	}
+	maps.Copy(settings, k.config.Settings)
 	lines := make([]string, 0, len(settings))
 	for name, value := range settings {
 		lines = append(lines, name+"="+value+"\n")

@@ -16,7 +16,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 	)
 	defer func() {
 		for _, l := range listeners {
-			l.Close()
+			_ = l.Close()
 		}
 	}()
 	for range n {

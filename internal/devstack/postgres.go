@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -111,7 +112,7 @@ func (p *Postgres) NewDatabase(ctx context.Context, name string) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("connect to make database %s: %w", name, err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
 		return "", fmt.Errorf("make database %s: %w", name, err)
 	}
@@ -283,9 +284,7 @@ func (p *Postgres) serverArgs() []string {
 	if p.config.Unsafe {
 		settings["fsync"], settings["synchronous_commit"], settings["full_page_writes"] = "off", "off", "off"
 	}
-	for name, value := range p.config.Settings {
-		settings[name] = value
-	}
+	maps.Copy(settings, p.config.Settings)
 	args := []string{"-D", p.dataDir()}
 	for name, value := range settings {
 		args = append(args, "--"+name+"="+value)

@@ -50,7 +50,7 @@ func startProcess(c command) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", c.name, err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 
 	p := &process{name: c.name, logFile: c.logFile, done: make(chan struct{})}
 	cmd := exec.Command(c.path, c.args...) //nolint:noctx // it outlives the starting context; Stop ends it
