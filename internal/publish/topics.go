@@ -1,0 +1,289 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Topics names the service's own topics.
+type Topics struct{ Prefix string }
+
+// Matched is the fleet workload's output topic.
+func (t Topics) Matched() string { return t.Prefix + ".matched" }
+
+// Ledger is the internal topic that says what was published.
+func (t Topics) Ledger() string { return t.Prefix + ".ledger" }
+
+// DeadLetter is where poison records go.
+func (t Topics) DeadLetter() string { return t.Prefix + ".dead-letter" }
+
+// TopicsSpec is what must be there before the service starts.
+type TopicsSpec struct {
+	Topics Topics
+	Raw    string
+	// Outputs are further output topics; matched and dead letters are always among them.
+	Outputs []string
+	// Create makes what is missing; else missing topics are an error. Existing topics are only ever checked.
+	Create bool
+	// RawPartitions is how many partitions a missing raw topic is made with; 0: it must exist.
+	RawPartitions int32
+	// OutputPartitions of new output topics; 0: as many as the raw topic has.
+	OutputPartitions int32
+	Replication      int16 // 0: the broker's default
+	// MaxRecordBytes is what output topics and the ledger must accept; 0: not checked.
+	MaxRecordBytes int32
+}
+
+// TopicInfo is what a claim needs to know of a topic.
+type TopicInfo struct {
+	Name       string
+	ID         [16]byte
+	Partitions int32
+}
+
+// TopicsInfo is the outcome of EnsureTopics.
+type TopicsInfo struct{ Raw, Ledger TopicInfo }
+
+// TopicError names a topic's setting that is not what the service needs.
+type TopicError struct{ Topic, Setting, Found, Wanted string }
+
+func (e *TopicError) Error() string {
+	return fmt.Sprintf("topic %s: %s is %s, must be %s", e.Topic, e.Setting, e.Found, e.Wanted)
+}
+
+// ledgerSettings: the ledger is never compacted and nothing expires; the owners delete below the floor.
+func ledgerSettings() map[string]string {
+	return map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+}
+
+// EnsureTopics creates what is missing (or says that it is), checks what exists, and gives what claims need. The errors
+// name topic, setting, what was found and what is wanted.
+func EnsureTopics(ctx context.Context, client *kgo.Client, spec TopicsSpec) (TopicsInfo, error) {
+	e := ensurer{admin: kadm.NewClient(client), spec: spec}
+	raw, err := e.ensure(ctx, spec.Raw, spec.RawPartitions, nil)
+	if err != nil {
+		return TopicsInfo{}, err
+	}
+	ledger, err := e.ensure(ctx, spec.Topics.Ledger(), raw.Partitions, ledgerSettings())
+	if err != nil {
+		return TopicsInfo{}, err
+	}
+	if ledger.Partitions != raw.Partitions {
+		return TopicsInfo{}, &TopicError{
+			Topic: ledger.Name, Setting: "partition count", Found: strconv.Itoa(int(ledger.Partitions)),
+			Wanted: fmt.Sprintf("%d, as the raw topic %s has", raw.Partitions, raw.Name),
+		}
+	}
+	n := spec.OutputPartitions
+	if n == 0 {
+		n = raw.Partitions
+	}
+	outputs := append([]string{spec.Topics.Matched(), spec.Topics.DeadLetter()}, spec.Outputs...)
+	for _, topic := range outputs {
+		if _, err := e.ensure(ctx, topic, n, nil); err != nil {
+			return TopicsInfo{}, err
+		}
+	}
+	if err := e.settings(ctx, ledger.Name, ledgerSettings()); err != nil {
+		return TopicsInfo{}, err
+	}
+	for _, topic := range append(outputs, ledger.Name) {
+		if err := e.accepts(ctx, topic); err != nil {
+			return TopicsInfo{}, err
+		}
+	}
+	return TopicsInfo{Raw: raw, Ledger: ledger}, nil
+}
+
+type ensurer struct {
+	admin *kadm.Client
+	spec  TopicsSpec
+}
+
+// ensure gives the topic, made with the settings where it is missing and may be made.
+func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, settings map[string]string) (TopicInfo, error) {
+	info, there, err := e.find(ctx, topic)
+	if err != nil || there {
+		return info, err
+	}
+	if !e.spec.Create || partitions <= 0 {
+		return info, &TopicError{Topic: topic, Setting: "existence", Found: "no such topic", Wanted: "an existing topic"}
+	}
+	configs := map[string]*string{}
+	for k, v := range settings {
+		configs[k] = kadm.StringPtr(v)
+	}
+	replication := e.spec.Replication
+	if replication == 0 {
+		replication = -1
+	}
+	resp, err := e.admin.CreateTopic(ctx, partitions, replication, configs, topic)
+	if err == nil {
+		err = resp.Err
+	}
+	// Two processes that start together both create.
+	if err != nil && !is(err, kerr.TopicAlreadyExists) {
+		return info, fmt.Errorf("create topic %s: %w", topic, err)
+	}
+	for {
+		info, there, err := e.find(ctx, topic)
+		if err != nil || there {
+			return info, err
+		}
+		if !sleep(ctx, 20*time.Millisecond) {
+			return info, fmt.Errorf("create topic %s: %w", topic, context.Cause(ctx))
+		}
+	}
+}
+
+func (e *ensurer) find(ctx context.Context, topic string) (TopicInfo, bool, error) {
+	info := TopicInfo{Name: topic}
+	all, err := e.admin.ListTopics(ctx, topic)
+	if err != nil {
+		return info, false, fmt.Errorf("describe topic %s: %w", topic, err)
+	}
+	d, ok := all[topic]
+	switch {
+	case !ok || is(d.Err, kerr.UnknownTopicOrPartition):
+		return info, false, nil
+	case d.Err != nil:
+		return info, false, fmt.Errorf("describe topic %s: %w", topic, d.Err)
+	}
+	info.ID, info.Partitions = d.ID, int32(len(d.Partitions))
+	return info, info.Partitions > 0, nil
+}
+
+// settings compares the topic's settings with what is wanted.
+func (e *ensurer) settings(ctx context.Context, topic string, wanted map[string]string) error {
+	found, err := e.describe(ctx, topic)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(wanted))
+	for k := range wanted {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	for _, k := range names {
+		if got := found[k]; got != wanted[k] {
+			return &TopicError{Topic: topic, Setting: k, Found: strconv.Quote(got), Wanted: strconv.Quote(wanted[k])}
+		}
+	}
+	return nil
+}
+
+// accepts checks that the topic takes records as large as we would send.
+func (e *ensurer) accepts(ctx context.Context, topic string) error {
+	if e.spec.MaxRecordBytes == 0 {
+		return nil
+	}
+	found, err := e.describe(ctx, topic)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(found["max.message.bytes"], 10, 64)
+	if err == nil && n < int64(e.spec.MaxRecordBytes) {
+		return &TopicError{
+			Topic: topic, Setting: "max.message.bytes", Found: strconv.FormatInt(n, 10),
+			Wanted: fmt.Sprintf("at least %d", e.spec.MaxRecordBytes),
+		}
+	}
+	return nil
+}
+
+func (e *ensurer) describe(ctx context.Context, topic string) (map[string]string, error) {
+	resources, err := e.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("describe settings of topic %s: %w", topic, err)
+	}
+	r, err := resources.On(topic, nil)
+	if err == nil {
+		err = r.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describe settings of topic %s: %w", topic, err)
+	}
+	found := map[string]string{}
+	for _, c := range r.Configs {
+		found[c.Key] = c.MaybeValue()
+	}
+	return found, nil
+}
+
+// topicCache remembers which topics exist; that one does not is asked anew each time.
+type topicCache struct {
+	client *kgo.Client
+
+	mu  sync.Mutex
+	ids map[string][16]byte
+}
+
+// absent gives an error for each of the topics that is not there.
+func (c *topicCache) absent(ctx context.Context, topics []string) (map[string]error, error) {
+	var ask []string
+	c.mu.Lock()
+	for _, t := range topics {
+		if _, ok := c.ids[t]; !ok {
+			ask = append(ask, t)
+		}
+	}
+	c.mu.Unlock()
+	if len(ask) == 0 {
+		return nil, nil
+	}
+	found, err := kadm.NewClient(c.client).ListTopics(ctx, ask...)
+	if err != nil {
+		return nil, fmt.Errorf("describe topics: %w", err)
+	}
+	absent := map[string]error{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil {
+		c.ids = map[string][16]byte{}
+	}
+	for _, t := range ask {
+		d, ok := found[t]
+		switch {
+		case !ok:
+			absent[t] = kerr.UnknownTopicOrPartition
+		case kindOf(d.Err) == missing || kindOf(d.Err) == fatal:
+			absent[t] = d.Err
+		case d.Err != nil:
+			return nil, fmt.Errorf("describe topic %s: %w", t, d.Err)
+		default:
+			c.ids[t] = d.ID
+		}
+	}
+	return absent, nil
+}
+
+// id gives the topic's id.
+func (c *topicCache) id(ctx context.Context, topic string) ([16]byte, error) {
+	absent, err := c.absent(ctx, []string{topic})
+	if err == nil {
+		err = absent[topic]
+	}
+	if err != nil {
+		return [16]byte{}, fmt.Errorf("id of topic %s: %w", topic, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[topic], nil
+}
+
+// doubt forgets topics after a publish that may have failed for want of one.
+func (c *topicCache) doubt(topics []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range topics {
+		delete(c.ids, t)
+	}
+}
