@@ -1,5 +1,7 @@
 package roadnet
 
+import "slices"
+
 // NodeIndex and EdgeIndex are dense and mean something only together with the graph's hash.
 type (
 	NodeIndex int32
@@ -78,30 +80,186 @@ const (
 )
 
 // Graph is an immutable directed road network; safe for concurrent use.
-//
-// To be built by roadnet. The methods that the matcher, the simulator and the outputs use:
-//
-//	Hash() [32]byte                         sha256 over format, profile and content
-//	Edges() int, Nodes() int
-//	Edge(EdgeIndex) Edge
-//	Key(EdgeIndex) EdgeKey
-//	Shape(dst []ShapePoint, e EdgeIndex) []ShapePoint   in driving direction, appended to dst
-//	At(e EdgeIndex, alongCM int32) (Point, bearing float64)
-//	Out(NodeIndex) []EdgeIndex              edges that leave the node, ascending
-//	Turn(from, to EdgeIndex) Turn           to must leave from's end node
-//	NodePoint(NodeIndex) Point, NodeID(NodeIndex) int64 (OSM id)
-//	Bounds() (southWest, northEast Point)
-//	Near(dst []Hit, p Point, radiusM float64) []Hit     nearest point of every directed edge within the radius,
-//	                                        ordered by (distance, edge); appended to dst
-//
-// and a Search, one a goroutine, without allocation in steady state:
-//
-//	NewSearch(g *Graph) *Search
-//	(*Search) From(start EdgeIndex, limitCM int32, p Penalties)  bounded edge-based one-to-many from the END of start
-//	(*Search) To(target EdgeIndex) (lengthCM, costCM int32, ok bool)  to the START of target; cost = length + penalties
-//	(*Search) Path(dst []EdgeIndex, target EdgeIndex) []EdgeIndex      edges strictly between start and target, in order
-//	                                        Ties are broken by (cost, edge index), so that results do not depend on history.
-type Graph struct{}
+type Graph struct {
+	hash  [32]byte
+	stats ImportStats
+
+	nodeID    []int64
+	nodePlace []vertex
+
+	edges []Edge
+	shape []int32 // of each edge: its geometry's index, shifted left by one; the low bit is set when driven against it
+
+	geomOff    []int32 // of each geometry: its first vertex; one more entry at the end
+	geomEdge   []EdgeIndex // of each geometry: the edge along it, or the one against it where there is no other
+	vertices   []vertex
+	vertexNode []int64
+
+	outOff []int32 // of each node: its first entry in out; one more entry at the end
+	out    []EdgeIndex
+
+	banned  []uint64 // from<<32 | to, ascending
+	banFrom []uint64 // bit set of the edges that banned holds as from
+
+	grid grid
+}
+
+// Hash is the sha256 over the format's version, the profile and the content.
+func (g *Graph) Hash() [32]byte { return g.hash }
+
+// Stats says what the import took and left.
+func (g *Graph) Stats() ImportStats { return g.stats }
+
+// Edges is the number of directed edges.
+func (g *Graph) Edges() int { return len(g.edges) }
+
+// Nodes is the number of junction nodes.
+func (g *Graph) Nodes() int { return len(g.nodeID) }
+
+// Edge returns an edge's properties.
+func (g *Graph) Edge(e EdgeIndex) Edge { return g.edges[e] }
+
+// Key returns an edge's stable name.
+func (g *Graph) Key(e EdgeIndex) EdgeKey {
+	first, last, back := g.geometry(e)
+	k := EdgeKey{Way: g.edges[e].Way, From: g.vertexNode[first], To: g.vertexNode[last]}
+	if back {
+		k.From, k.To = k.To, k.From
+	}
+	return k
+}
+
+// geometry returns the first and the last vertex of an edge's geometry and whether the edge is driven against it.
+func (g *Graph) geometry(e EdgeIndex) (first, last int32, back bool) {
+	s := g.shape[e]
+	return g.geomOff[s>>1], g.geomOff[s>>1+1] - 1, s&1 != 0
+}
+
+// Shape appends the edge's OSM nodes to dst, in driving direction.
+func (g *Graph) Shape(dst []ShapePoint, e EdgeIndex) []ShapePoint {
+	first, last, back := g.geometry(e)
+	length := g.edges[e].LengthCM
+	for i := first; i <= last; i++ {
+		j, along := i, g.vertices[i].along
+		if back {
+			j = first + last - i
+			along = length - g.vertices[j].along
+		}
+		dst = append(dst, ShapePoint{Node: g.vertexNode[j], Point: g.vertices[j].point(), AlongCM: along})
+	}
+	return dst
+}
+
+// At returns the place on an edge and the edge's bearing there. Offsets before the start and past the end are taken as the ends.
+func (g *Graph) At(e EdgeIndex, alongCM int32) (p Point, bearing float64) {
+	first, last, back := g.geometry(e)
+	length := g.edges[e].LengthCM
+	alongCM = min(max(alongCM, 0), length)
+	if back {
+		alongCM = length - alongCM
+	}
+	// The segment is the one that ends at or after the offset, so that a vertex belongs to the segment before it in the geometry.
+	lo, hi := first+1, last
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if g.vertices[mid].along < alongCM {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	a, b := g.vertices[lo-1], g.vertices[lo]
+	t := 0.0
+	if b.along > a.along {
+		t = float64(alongCM-a.along) / float64(b.along-a.along)
+	}
+	return lerp(a, b, t), g.tangent(lo-1, first, last, back)
+}
+
+// tangent is the bearing of the segment that begins at vertex i; that of the nearest segment with a length when it has none.
+func (g *Graph) tangent(i, first, last int32, back bool) float64 {
+	for d := int32(0); d <= last-first; d++ {
+		for _, j := range [2]int32{i - d, i + d} {
+			if j < first || j >= last {
+				continue
+			}
+			if deg, ok := bearingOf(g.vertices[j], g.vertices[j+1]); ok {
+				if back {
+					deg = turnInto360(deg + 180)
+				}
+				return deg
+			}
+		}
+	}
+	return 0
+}
+
+// Out returns the edges that leave a node, ascending. The caller must not change it.
+func (g *Graph) Out(n NodeIndex) []EdgeIndex { return g.out[g.outOff[n]:g.outOff[n+1]] }
+
+// Turn says what the turn rules make of going from one edge to the next; to must leave from's end node. A banned turn back is TurnBanned.
+func (g *Graph) Turn(from, to EdgeIndex) Turn {
+	switch {
+	case g.isBanned(from, to):
+		return TurnBanned
+	case g.edges[from].Twin == to:
+		return TurnU
+	default:
+		return TurnFree
+	}
+}
+
+func (g *Graph) isBanned(from, to EdgeIndex) bool {
+	if g.banFrom[from>>6]&(1<<(from&63)) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(g.banned, turnKey(from, to))
+	return found
+}
+
+func turnKey(from, to EdgeIndex) uint64 { return uint64(from)<<32 | uint64(to) }
+
+// NodePoint returns a node's place.
+func (g *Graph) NodePoint(n NodeIndex) Point { return g.nodePlace[n].point() }
+
+// NodeID returns a node's OSM id. Where a barrier closes a node, each road that ends there has a node of its own, with the same id.
+func (g *Graph) NodeID(n NodeIndex) int64 { return g.nodeID[n] }
+
+// Bounds returns the corners of the box around all geometry. Where it crosses the antimeridian, the west is greater than the east.
+func (g *Graph) Bounds() (southWest, northEast Point) {
+	if len(g.vertices) == 0 {
+		return Point{}, Point{}
+	}
+	var lat, lon, pacific span // pacific: longitudes counted from 0 to 360
+	for i, v := range g.vertices {
+		p := v.point()
+		lat.add(i, p.Lat)
+		lon.add(i, p.Lon)
+		pacific.add(i, positive(p.Lon))
+	}
+	west, east := lon.lo, lon.hi
+	if pacific.hi-pacific.lo < east-west {
+		west, east = wrapDeg(pacific.lo), wrapDeg(pacific.hi)
+	}
+	return Point{Lon: west, Lat: lat.lo}, Point{Lon: east, Lat: lat.hi}
+}
+
+type span struct{ lo, hi float64 }
+
+func (s *span) add(i int, v float64) {
+	if i == 0 {
+		s.lo, s.hi = v, v
+		return
+	}
+	s.lo, s.hi = min(s.lo, v), max(s.hi, v)
+}
+
+func positive(lon float64) float64 {
+	if lon < 0 {
+		return lon + 360
+	}
+	return lon
+}
 
 // Penalties are the prices, in centimetres, that a search adds to length.
 type Penalties struct{ UTurnCM, BanCM, PrivateCM int32 }
