@@ -1,0 +1,113 @@
+package consumer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/internal/partition"
+)
+
+// StartPolicy says where a group without a frontier and without a committed offset begins.
+type StartPolicy string
+
+// The policies.
+const (
+	StartEarliest StartPolicy = "earliest"
+	StartLatest   StartPolicy = "latest"
+)
+
+// Config holds the consumer's settings.
+type Config struct {
+	Group       string
+	Topic       string // raw
+	LedgerTopic string
+	Start       StartPolicy // first start only
+	Instance    string      // unique per process start; lane ids derive from it
+	Lanes       int
+
+	SessionTimeout    time.Duration
+	HeartbeatInterval time.Duration
+	RebalanceTimeout  time.Duration
+	DrainGrace        time.Duration // of a revocation; below the rebalance time-out
+	ReleaseTimeout    time.Duration // to settle, commit the group's offset and release after a drain
+	CloseTimeout      time.Duration // to leave the group
+
+	AcquireTimeout  time.Duration // one try, inside the callback or outside
+	AcquireRetryMin time.Duration // backoff between tries outside, doubling
+	AcquireRetryMax time.Duration
+	AcquireGiveUp   time.Duration // not acquired for so long: leave the group and join again
+	RequestTimeout  time.Duration // of one request of the effects
+	StuckAfter      time.Duration // work pending and no answer of any kind for so long: leave the group (P18)
+	HintInterval    time.Duration // the group's committed offset of quiet partitions
+	FloorInterval   time.Duration // between deletions of ledger records below the floor
+
+	PollRecords  int   // a poll
+	InboxRecords int   // handed to a worker and not yet taken; beyond: pause, resume at half
+	FetchBytes   int32 // a fetch response
+	FetchMaxWait time.Duration
+
+	Partition partition.Config
+	// Client are the options that every client shares: brokers, security, logger.
+	Client []kgo.Opt
+}
+
+// DefaultConfig gives the defaults.
+func DefaultConfig() Config {
+	return Config{
+		Start: StartEarliest, Lanes: 3,
+		SessionTimeout: 10 * time.Second, HeartbeatInterval: 2 * time.Second, RebalanceTimeout: 60 * time.Second,
+		DrainGrace: 20 * time.Second, ReleaseTimeout: 3 * time.Second, CloseTimeout: 10 * time.Second,
+		AcquireTimeout: 5 * time.Second, AcquireRetryMin: 100 * time.Millisecond, AcquireRetryMax: 10 * time.Second,
+		AcquireGiveUp: 5 * time.Minute, RequestTimeout: 15 * time.Second, StuckAfter: 2 * time.Minute,
+		HintInterval: 5 * time.Second, FloorInterval: 30 * time.Second,
+		PollRecords: 4096, InboxRecords: 16384, FetchBytes: 16 << 20, FetchMaxWait: 500 * time.Millisecond,
+		Partition: partition.DefaultConfig(),
+	}
+}
+
+// Validate checks every setting and reports the first that is out of range.
+func (c *Config) Validate() error {
+	for name, value := range map[string]string{
+		"group": c.Group, "topic": c.Topic, "ledger topic": c.LedgerTopic, "instance": c.Instance,
+	} {
+		if value == "" {
+			return fmt.Errorf("consumer: %s must be set", name)
+		}
+	}
+	if c.Start != StartEarliest && c.Start != StartLatest {
+		return fmt.Errorf("consumer: start is %q, must be earliest or latest", c.Start)
+	}
+	for _, l := range []struct {
+		name     string
+		got, min int64
+	}{
+		{"lanes", int64(c.Lanes), 1},
+		{"session timeout", int64(c.SessionTimeout), int64(time.Second)},
+		// Three heartbeats a session: two may be lost.
+		{"session timeout", int64(c.SessionTimeout), 3 * int64(c.HeartbeatInterval)},
+		{"rebalance timeout", int64(c.RebalanceTimeout), int64(c.DrainGrace + c.ReleaseTimeout + c.AcquireTimeout)},
+		{"heartbeat interval", int64(c.HeartbeatInterval), int64(100 * time.Millisecond)},
+		{"drain grace", int64(c.DrainGrace), int64(time.Millisecond)},
+		{"release timeout", int64(c.ReleaseTimeout), int64(time.Millisecond)},
+		{"close timeout", int64(c.CloseTimeout), int64(time.Millisecond)},
+		{"acquire timeout", int64(c.AcquireTimeout), int64(time.Millisecond)},
+		{"acquire retry", int64(c.AcquireRetryMin), int64(time.Millisecond)},
+		{"longest acquire retry", int64(c.AcquireRetryMax), int64(c.AcquireRetryMin)},
+		{"acquire give-up", int64(c.AcquireGiveUp), int64(c.AcquireTimeout)},
+		{"request timeout", int64(c.RequestTimeout), int64(time.Millisecond)},
+		{"stuck after", int64(c.StuckAfter), int64(c.RequestTimeout)},
+		{"hint interval", int64(c.HintInterval), int64(time.Millisecond)},
+		{"floor interval", int64(c.FloorInterval), int64(time.Millisecond)},
+		{"poll records", int64(c.PollRecords), 1},
+		{"inbox records", int64(c.InboxRecords), 2},
+		{"fetch bytes", int64(c.FetchBytes), 1},
+		{"fetch wait", int64(c.FetchMaxWait), int64(time.Millisecond)},
+	} {
+		if l.got < l.min {
+			return fmt.Errorf("consumer: %s is %d, must be at least %d", l.name, l.got, l.min)
+		}
+	}
+	return c.Partition.Validate()
+}

@@ -1,0 +1,101 @@
+package consumer
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/internal/commit"
+	"milepost/internal/partition"
+	"milepost/internal/stream"
+)
+
+// Pipeline runs the commit stages.
+type Pipeline interface {
+	Submit(c commit.Commit, done func(commit.Outcome))
+	Settle(ctx context.Context, tenures []*commit.Tenure) error
+}
+
+// Recovery finishes what earlier owners left behind.
+type Recovery interface {
+	Run(ctx context.Context, t *commit.Tenure, s commit.Start) (commit.RecoveryReport, error)
+	FinishKey(ctx context.Context, t *commit.Tenure, key stream.Key) error
+}
+
+// Formers initialises the lanes of former owners, so that no transaction of theirs is open or can still commit.
+type Formers interface {
+	InitFormers(ctx context.Context, topic string, formers []commit.Former) error
+}
+
+// Solver decides jobs. Submit never blocks; false means that there is no room now. done is called exactly once, on any
+// goroutine, and does not block.
+type Solver interface {
+	Submit(job partition.Dispatch, done func(partition.Decision, error)) bool
+}
+
+// TopicFacts is what a claim says about the topics.
+type TopicFacts struct {
+	RawID      [16]byte
+	LedgerID   [16]byte
+	Partitions int32 // of the raw topic
+}
+
+// Topics knows the topics as they are on the broker now.
+type Topics interface {
+	Facts(ctx context.Context) (TopicFacts, error)
+	// DeleteBelow deletes a ledger partition's records below the floor.
+	DeleteBelow(ctx context.Context, p stream.Partition, floor int64) error
+}
+
+// Deps are the parts that a Consumer works with.
+type Deps struct {
+	Owners   commit.Owners
+	Store    commit.Store
+	Pipeline Pipeline
+	Recovery Recovery
+	Formers  Formers
+	Topics   Topics
+	Solver   Solver
+	Workload partition.Workload
+	// Membership is what the lanes ask for member id and generation; the consumer keeps it current.
+	Membership *Membership
+	// Rand gives nonces and jitter; crypto/rand.Reader in production.
+	Rand     io.Reader
+	Log      *slog.Logger
+	Observer Observer
+}
+
+// Observer is told of what happens; each function may be nil, is called on the consumer's goroutines and must not block.
+type Observer struct {
+	// GroupChanged: an assignment callback has come, member id or generation may have changed.
+	GroupChanged func()
+	Acquired     func(p stream.Partition, epoch stream.Epoch, took time.Duration)
+	Recovered    func(r commit.RecoveryReport, took time.Duration)
+	// Ended: a tenure is over. cause is nil after a clean drain.
+	Ended      func(p stream.Partition, epoch stream.Epoch, released bool, cause error, r partition.Report)
+	Frontier   func(p stream.Partition, f stream.Frontier, took time.Duration)
+	FetchError func(err error)
+	// Gap: records did not start at the expected offset and were fetched again.
+	Gap func(p stream.Partition, expected, got int64)
+	// Difference: the group's committed offset is not the frontier; Postgres wins.
+	Difference func(p stream.Partition, frontier, committed int64)
+}
+
+// Membership tells the current member id and generation of the group. The zero value is no member.
+type Membership struct {
+	client atomic.Pointer[kgo.Client]
+}
+
+// Generation gives member id and generation as the client holds them now; "" and -1 without a client. They do not mean that
+// the group still accepts them.
+func (m *Membership) Generation() (memberID string, generation int32) {
+	cl := m.client.Load()
+	if cl == nil {
+		return "", -1
+	}
+	return cl.GroupMetadata()
+}

@@ -1,0 +1,33 @@
+// Package consumer is the group consumer: it joins the raw topic's group with franz-go, acquires the partitions it is
+// assigned, and drives one partition.Machine a partition. It decides nothing about records; it decides who may.
+//
+// A session is one membership: a client, the partitions that the group gave it, and a worker for each that is
+// acquired. A worker is one tenure: recovery first, then the machine's loop.
+//
+//	assigned callback ─▶ acquire (prove, swap, settle, initialise lanes) ─▶ worker: bounds ─▶ recovery ─▶ loop
+//	                        │ fails                                            │ fenced, stopped
+//	                        ▼                                                  ▼
+//	                     keeper: again with backoff while assigned ◀───────────┘ ─▶ past a bound: leave the group, join again
+//
+// Invariants:
+//
+//	G1 A tenure begins only after a proof that the group holds the captured member id and generation current, read
+//	   after the epochs that it then swaps; between proof and swap the member id is compared once more.
+//	G2 A tenure ends when any callback sees another member id than the one it began under (H1), an empty callback too.
+//	G3 Records reach a machine only of its own tenure, in offset order, starting exactly at its frontier. A gap where
+//	   two fetches meet is believed only after a seek to the expected offset has shown it again (P10).
+//	G4 A partition is released only after a clean drain, with the pipeline settled and the tenure ended; otherwise its
+//	   next owner recovers it.
+//	G5 A process that acquires first settles its own older tenures of the partition (H2).
+//	G6 The group's committed offset follows what Postgres has durably, never leads it (P40).
+//	G7 Callbacks are bounded by configuration, and wait neither for the group nor for the commit stages.
+//	G8 One partition's end never ends another's worker (A15). Only a refusal that concerns the whole topic ends Run.
+//
+// Goroutines: Consumer.Run starts a session's poller, keeper and housekeeper and waits for each; a session starts a
+// goroutine a worker and waits for it when the partition goes. A worker starts only what ends with its context, and
+// waits for it. The batchers' goroutines end with their queues, and Run waits for them. Callbacks run on the client's goroutine.
+// Only the worker's goroutine touches its machine; only the poller touches a worker's position in the log.
+//
+// Locks: session.acquiring (held over an acquisition; a callback that wants it cancels the keeper's first) comes
+// before session.mu (held for map operations and pausing, never over a request).
+package consumer
