@@ -1,0 +1,21 @@
+// Package fleet is the workload that turns vehicles' positions into paths on a road network while they drive: the observation codec,
+// the vehicle's checkpoint state, the decisions that need no solver, the plan that turns an answer into one output event, and
+// the in-process solver pool. It knows neither Kafka nor Postgres.
+//
+// The way of an observation: Decode judges the raw record; Open decides it locally (a time that goes back, a place off the
+// map) or makes a solver's request; a Solver answers it with a mapmatch matcher; Plan turns the decision into exactly one
+// Event and the next checkpoint.
+//
+// Invariants:
+//
+//	L1 Workload's methods are pure: they read their arguments and the immutable configuration only (I16). No clock, no
+//	   randomness, no map iteration decides an output's bytes.
+//	L2 Every observation gives exactly one event, and every event has exactly one disposition (F11).
+//	L3 The segment changes only in an event that carries the reset, and that event announces it (A11, F9): a reset that the
+//	   restore finds rides on whatever commits next, a terminal too.
+//	L4 What was announced final is never announced again within a segment: Plan refuses an answer that tries (I9).
+//	L5 An output's identity comes from where the observation stands in the raw topic, never from what decided it (F4).
+//	L6 A terminal keeps the open stretch; only a reset ends it.
+//
+// Goroutines: Pool.Run owns its solvers' goroutines, one a solver, and waits for them. Nothing else here starts one.
+package fleet

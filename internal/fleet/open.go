@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"milepost/internal/mapmatch"
+	"milepost/internal/partition"
+	"milepost/internal/roadnet"
+)
+
+// Workload is the fleet workload: it turns vehicles' positions into paths. It is immutable and pure, so any number of partitions
+// may share one.
+type Workload struct {
+	cfg Config
+	m   Map
+}
+
+// New makes the workload over one road network.
+func New(cfg Config, m Map) (*Workload, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	return &Workload{cfg: cfg, m: m}, nil
+}
+
+// Open decides an observation's way: a time that goes back and a place outside the map are terminals of the workload's own, in this
+// order; everything else is a solver's.
+func (w *Workload) Open(k partition.KeyState, o partition.Observation) partition.Opening {
+	fix, ok := o.Value.(Fix)
+	if !ok {
+		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}
+	}
+	j := w.judge(k, fix)
+	if j.terminal != "" {
+		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: j.terminal}}
+	}
+	request, err := encodeRequest(w.request(k, o, fix, j))
+	if err != nil { // cannot be: the key is valid UTF-8 and everything else is numbers
+		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}
+	}
+	return partition.Opening{Request: request}
+}
+
+// judgement is what a checkpoint and an observation say before any solver is asked. Open and Plan both make it, so nothing of it
+// has to be carried between them, and a rolled-back commit leaves nothing behind (A5).
+type judgement struct {
+	state    *vehicleState // what goes on; without matcher state where history is void
+	closing  []byte        // matcher state of the stretch that the reset ends; nil: nothing to flush
+	reset    string        // reason; empty: none
+	previous int64         // the checkpoint's segment, 0: never seen
+	segment  int64         // the observation's
+	terminal string        // reason; empty: a solver decides
+	// retract: announced provisional parts of the previous segment are void. fromSeq is nil where the state is unreadable.
+	retract bool
+	fromSeq *int64
+}
+
+func (w *Workload) judge(k partition.KeyState, fix Fix) judgement {
+	j := w.restore(k)
+	switch {
+	case !j.state.lastEvent.IsZero() && !fix.Time.After(j.state.lastEvent):
+		j.terminal = TerminalRegression
+	case !w.covers(fix.Point):
+		j.terminal = TerminalUnsupported
+	default:
+		w.judgeMove(&j, fix)
+	}
+	j.segment = max(j.previous, 1)
+	if j.reset != "" {
+		j.segment = j.previous + 1
+	}
+	return j
+}
+
+// restore reads the key's checkpoint. Never seen, expired and lost are three things.
+func (w *Workload) restore(k partition.KeyState) judgement {
+	j := judgement{state: &vehicleState{}}
+	if k.Checkpoint.Revision.IsZero() {
+		return j
+	}
+	j.previous = k.Checkpoint.Segment
+	s, err := decodeState(k.Checkpoint.State)
+	switch {
+	case k.Expired:
+		j.reset, j.retract = ResetExpired, true
+		if err == nil {
+			j.state.lastEvent = s.lastEvent
+		}
+		return j
+	case err != nil:
+		j.reset, j.retract = ResetStateLost, true
+		return j
+	case s.pendingReset != "":
+		j.reset = s.pendingReset
+	case len(s.matcher) > 0 && !bytes.Equal(s.graph, w.m.Hash[:]):
+		j.reset = ResetStateLost
+	}
+	j.state = s
+	if j.reset != "" {
+		j.void()
+	}
+	return j
+}
+
+// void gives up the open stretch: nothing of it can become final any more.
+func (j *judgement) void() {
+	if s := j.state; s.nextSeq > s.nextFinal {
+		j.retract, j.fromSeq = true, &s.nextFinal
+	}
+	j.state = &vehicleState{lastEvent: j.state.lastEvent, served: j.state.served, servedAt: j.state.servedAt}
+}
+
+// judgeMove finds a gap or a teleport; such a reset goes before one that the restore left (A11).
+func (w *Workload) judgeMove(j *judgement, fix Fix) {
+	s := j.state
+	if s.served.IsZero() {
+		return
+	}
+	pause := fix.Time.Sub(s.served)
+	reason := ""
+	if pause > w.cfg.Gap {
+		reason = ResetGap
+	} else if d := distance(s.servedAt, fix.Point); d > w.cfg.TeleportM && d > w.cfg.MaxSpeedMPS*pause.Seconds() {
+		reason = ResetTeleport
+	}
+	if reason == "" {
+		return
+	}
+	j.reset = reason
+	if s.matcher != nil {
+		j.closing = s.matcher
+		j.state = &vehicleState{lastEvent: s.lastEvent, nextFinal: s.nextFinal, nextSeq: s.nextSeq}
+	}
+}
+
+// covers reports whether the point is on the map, or within the margin around it.
+func (w *Workload) covers(p roadnet.Point) bool {
+	sw, ne := w.m.SouthWest, w.m.NorthEast
+	const metresPerDegree = 111_195
+	dLat := w.cfg.CoverageMarginM / metresPerDegree
+	if p.Lat < sw.Lat-dLat || p.Lat > ne.Lat+dLat {
+		return false
+	}
+	dLon := dLat / max(math.Cos(p.Lat*math.Pi/180), 0.01) // near the poles the margin stops growing
+	if sw.Lon <= ne.Lon {
+		return p.Lon >= sw.Lon-dLon && p.Lon <= ne.Lon+dLon ||
+			p.Lon+360 <= ne.Lon+dLon || p.Lon-360 >= sw.Lon-dLon
+	}
+	return p.Lon >= sw.Lon-dLon || p.Lon <= ne.Lon+dLon // across the antimeridian
+}
+
+// distance is the great-circle distance in metres.
+func distance(a, b roadnet.Point) float64 {
+	const radius = 6_371_008.8
+	rad := math.Pi / 180
+	dLat, dLon := (b.Lat-a.Lat)*rad, (b.Lon-a.Lon)*rad
+	s1, s2 := math.Sin(dLat/2), math.Sin(dLon/2)
+	h := s1*s1 + math.Cos(a.Lat*rad)*math.Cos(b.Lat*rad)*s2*s2
+	return 2 * radius * math.Asin(math.Sqrt(min(1, h)))
+}
+
+func (w *Workload) request(k partition.KeyState, o partition.Observation, fix Fix, j judgement) *Request {
+	return &Request{
+		Identity: o.Identity, Key: o.Key, Base: k.Checkpoint.Revision, Segment: j.segment, Graph: w.m.Hash,
+		Closing: j.closing, State: j.state.matcher, Observation: fix.Observation,
+	}
+}
+
+// dispositionOf gives the label of a matcher's disposition.
+func dispositionOf(d mapmatch.Disposition) (string, error) {
+	switch d {
+	case mapmatch.Matched:
+		return Matched, nil
+	case mapmatch.Standing:
+		return Standing, nil
+	case mapmatch.Interpolated:
+		return Interpolated, nil
+	case mapmatch.OffRoad:
+		return OffRoad, nil
+	case mapmatch.Outlier:
+		return Outlier, nil
+	case mapmatch.Regressed:
+		return TerminalRegression, nil
+	}
+	return "", fmt.Errorf("unknown disposition %d", d)
+}
+
+// resetOf gives the reason of a matcher's break, empty for none.
+func resetOf(b mapmatch.Break) (string, error) {
+	switch b {
+	case mapmatch.NoBreak:
+		return "", nil
+	case mapmatch.BreakGap:
+		return ResetGap, nil
+	case mapmatch.BreakJump:
+		return ResetTeleport, nil
+	}
+	return "", fmt.Errorf("unknown break %d", b)
+}

@@ -1,0 +1,74 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+
+	"milepost/internal/commit"
+	"milepost/internal/mapmatch"
+	"milepost/internal/partition"
+)
+
+// Matcher matches one observation over a state that travels with the request: mapmatch's Matcher. It is one
+// goroutine's.
+type Matcher interface {
+	// Push extends the state, nil for a new stretch, by one observation. ErrForeignState: another graph, configuration or version.
+	Push(state []byte, o mapmatch.Observation) (next []byte, r mapmatch.Result, err error)
+	// Flush makes everything of a stretch final.
+	Flush(state []byte) (mapmatch.Result, error)
+}
+
+// Solver answers requests with one matcher over one graph. It is one goroutine's.
+type Solver struct {
+	matcher Matcher
+	graph   [32]byte
+}
+
+// NewSolver makes a solver; graph is the hash of the matcher's graph.
+func NewSolver(m Matcher, graph [32]byte) *Solver { return &Solver{matcher: m, graph: graph} }
+
+// Solve answers one request. It depends on the request and the graph alone. An error is of class Permanent, but for a request that is
+// for another graph: that is this replica's, not the key's.
+func (s *Solver) Solve(request []byte) (partition.Decision, error) {
+	r, err := DecodeRequest(request)
+	if err != nil {
+		return partition.Decision{}, fmt.Errorf("fleet: %w: %w", commit.ErrPermanent, err)
+	}
+	if r.Graph != s.graph {
+		return partition.Decision{}, fmt.Errorf("fleet: the request is for graph %x, this solver has %x", r.Graph[:8], s.graph[:8])
+	}
+	a, err := s.answer(r)
+	if err != nil {
+		return partition.Decision{}, fmt.Errorf("fleet: %w: solve %s: %w", commit.ErrPermanent, r.Identity.Revision, err)
+	}
+	b, err := encodeAnswer(a)
+	if err != nil {
+		return partition.Decision{}, fmt.Errorf("fleet: %w: %w", commit.ErrPermanent, err)
+	}
+	return partition.Decision{Kind: partition.Solved, Answer: b}, nil
+}
+
+func (s *Solver) answer(r *Request) (*answer, error) {
+	a := &answer{}
+	if r.Closing != nil {
+		closed, err := s.matcher.Flush(r.Closing)
+		switch {
+		case errors.Is(err, mapmatch.ErrForeignState):
+			a.closingLost = true
+		case err != nil:
+			return nil, fmt.Errorf("flush: %w", err)
+		default:
+			a.closed = &closed
+		}
+	}
+	var err error
+	a.state, a.change, err = s.matcher.Push(r.State, r.Observation)
+	if r.State != nil && errors.Is(err, mapmatch.ErrForeignState) {
+		a.stateLost = true
+		a.state, a.change, err = s.matcher.Push(nil, r.Observation)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("push: %w", err)
+	}
+	return a, nil
+}
