@@ -44,6 +44,7 @@ type Builder struct {
 	needed   []int64 // ids, ascending
 	place    []vertex
 	state    []nodeState
+	known    int // of needed
 	lastNode int
 	err      error
 }
@@ -97,6 +98,7 @@ func (b *Builder) AddNode(id, lonE7, latE7 int64, tags Tags) {
 	}
 	b.place[i] = vertex{lon: int32(lonE7), lat: int32(latE7)}
 	b.state[i] |= nodeKnown
+	b.known++
 	switch readBarrier(tags) {
 	case barrierPrivate:
 		b.state[i] |= nodeGate
@@ -107,6 +109,9 @@ func (b *Builder) AddNode(id, lonE7, latE7 int64, tags Tags) {
 	case barrierOpen:
 	}
 }
+
+// complete says that every needed node is known.
+func (b *Builder) complete() bool { return b.needed != nil && b.known == len(b.needed) }
 
 // find returns a node's index in needed, or -1. Files hold nodes in rising order, so the place after the last one is tried first.
 func (b *Builder) find(id int64) int {

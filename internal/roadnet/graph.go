@@ -90,7 +90,7 @@ type Graph struct {
 	edges []Edge
 	shape []int32 // of each edge: its geometry's index, shifted left by one; the low bit is set when driven against it
 
-	geomOff    []int32 // of each geometry: its first vertex; one more entry at the end
+	geomOff    []int32     // of each geometry: its first vertex; one more entry at the end
 	geomEdge   []EdgeIndex // of each geometry: the edge along it, or the one against it where there is no other
 	vertices   []vertex
 	vertexNode []int64

@@ -55,14 +55,14 @@ type wayAttr struct {
 
 // readWay applies the car profile; not ok: not a way for cars.
 func readWay(t Tags) (a wayAttr, ok bool) {
-	if t.Get("area") == "yes" || t.Get("impassable") == "yes" || t.Get("disused") == "yes" || t.Get("abandoned") == "yes" {
-		return a, false
-	}
 	class, link := classOf(t.Get("highway"))
 	if class == 0 && t.Get("highway") == "" && t.Get("route") == "ferry" {
 		class = ClassFerry
 	}
 	if class == 0 {
+		return a, false
+	}
+	if t.Get("area") == "yes" || t.Get("impassable") == "yes" || t.Get("disused") == "yes" || t.Get("abandoned") == "yes" {
 		return a, false
 	}
 	a.class = class
