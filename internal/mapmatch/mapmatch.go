@@ -34,9 +34,10 @@ type Break uint8
 
 // The reasons for a break.
 const (
-	NoBreak   Break = iota
-	BreakGap        // too long without an observation
-	BreakJump       // no path that a vehicle could have driven
+	NoBreak      Break = iota
+	BreakGap           // too long without an observation
+	BreakJump          // no path that a vehicle could have driven
+	BreakOffRoad       // the vehicle left the network
 )
 
 // Position is a place on the network.
@@ -51,19 +52,21 @@ type Position struct {
 	Disposition Disposition
 }
 
-// Span is a stretch driven on one edge.
+// Span is a stretch driven on one edge, longer than nothing. Stretches put out one after the other on the same edge touch: the second's
+// FromM is the first's ToM, and the node pair that it begins in is the one that the first ended in (see AppendPairs).
 type Span struct {
 	Key        roadnet.EdgeKey
 	FromM, ToM float64 // offsets along the edge
 	Start, End time.Time
-	Nodes      []int64         // OSM nodes passed, in driving order, the edge's ends included where reached
+	Nodes      []int64         // OSM nodes in driving order, from the last at or before FromM to the first at or after ToM: at least two
 	Geometry   []roadnet.Point // from FromM to ToM
 	Inferred   bool            // bridged: no observation on it
+	Entered    roadnet.Turn    // how the edge was entered at FromM: TurnU also in the middle of a road
 }
 
 // Result is what one observation changed.
 type Result struct {
-	Seq         int64
+	Seq         int64 // of the observation; -1 where it was Regressed
 	Disposition Disposition
 	Break       Break // before this observation: what is not final of the stretch before it became final in Final
 	// Provisional is the newest best position; nil where there is none (off road, outlier). Path is the way to it from
@@ -79,10 +82,3 @@ type Result struct {
 
 // ErrForeignState says that a state was made by another graph, configuration or version, or is damaged.
 var ErrForeignState = errors.New("state of another graph, configuration or version")
-
-// Matcher matches over one graph. It has scratch memory: one a goroutine. Its results depend on its arguments alone.
-//
-//	New(g *roadnet.Graph, cfg Config) (*Matcher, error)
-//	(*Matcher) Push(state []byte, o Observation) (next []byte, r Result, err error)   state nil: a new trip
-//	(*Matcher) Flush(state []byte) (Result, error)                                   everything becomes final; the trip is over
-type Matcher struct{}

@@ -1,0 +1,84 @@
+package mapmatch
+
+import (
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+// Config holds the matcher's settings. States made under one configuration are refused under another.
+type Config struct {
+	Candidates       int           // a layer: places on the network that one observation may have been at, 2 to 16
+	MinRadiusM       float64       // metres: within which candidates are sought, whatever the accuracy
+	MaxRadiusM       float64       // metres: the same, at most
+	DefaultAccuracyM float64       // metres: of an observation that gives none
+	MinSigmaM        float64       // metres: the least standard deviation that is believed
+	MaxSigmaM        float64       // metres: the greatest
+	HeadingNats      float64       // price of a heading across the road, nats; twice that against it
+	HeadingMinMPS    float64       // below this speed a heading is noise
+	UTurnM           float64       // price of a U-turn, metres of route
+	BanM             float64       // price of a banned turn, metres of route
+	PrivateM         float64       // price of entering a private road, metres of route
+	MaxSpeedMPS      float64       // no vehicle is faster
+	BeamNats         float64       // candidates this much worse than the best are given up
+	Layers           int           // that may wait for finality, 3 to 20
+	Window           time.Duration // of event time that may wait for finality
+	Gap              time.Duration // without observation: longer ones break the match
+}
+
+// DefaultConfig returns the settings that the figures of the evaluation were measured with.
+func DefaultConfig() Config {
+	return Config{
+		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30,
+		HeadingNats: 3, HeadingMinMPS: 3, UTurnM: 40, BanM: 150, PrivateM: 30, MaxSpeedMPS: 55, BeamNats: 15,
+		Layers: 20, Window: 120 * time.Second, Gap: 300 * time.Second,
+	}
+}
+
+// Validate checks every setting against its limits.
+func (c Config) Validate() error {
+	for _, l := range []struct {
+		name      string
+		v, lo, hi float64
+	}{
+		{"candidates", float64(c.Candidates), 2, maxCands},
+		{"minimum radius (m)", c.MinRadiusM, 1, 1000},
+		{"maximum radius (m)", c.MaxRadiusM, c.MinRadiusM, 1000},
+		{"default accuracy (m)", c.DefaultAccuracyM, 0.1, 1000},
+		{"minimum sigma (m)", c.MinSigmaM, 0.5, 100},
+		{"maximum sigma (m)", c.MaxSigmaM, c.MinSigmaM, 300},
+		{"heading price (nats)", c.HeadingNats, 0, 100},
+		{"heading minimum speed (m/s)", c.HeadingMinMPS, 0, 100},
+		{"u-turn price (m)", c.UTurnM, 0, 10_000},
+		{"ban price (m)", c.BanM, 0, 10_000},
+		{"private price (m)", c.PrivateM, 0, 10_000},
+		{"maximum speed (m/s)", c.MaxSpeedMPS, 1, 300},
+		{"beam (nats)", c.BeamNats, 1, 1000},
+		{"layers", float64(c.Layers), 3, maxLayers},
+		{"window (s)", c.Window.Seconds(), 1, 3600},
+		{"gap (s)", c.Gap.Seconds(), 1, 3600},
+	} {
+		if !(l.v >= l.lo && l.v <= l.hi) { // written so that NaN fails
+			return fmt.Errorf("%s %g: want %g to %g", l.name, l.v, l.lo, l.hi)
+		}
+	}
+	return nil
+}
+
+// hash names the configuration in states. Its text changes whenever a setting or this package's model does.
+func (c Config) hash() uint32 {
+	return crc32.Checksum(fmt.Appendf(nil, "model 1 %+v", c), crc32.MakeTable(crc32.Castagnoli))
+}
+
+// limits are the settings in the units that costs are computed in: cm, cm/s, microseconds, 1/1000 nat.
+type limits struct {
+	candidates, layers           int
+	minRadius, maxRadius         int32
+	defaultSigma, minSig, maxSig int32
+	headingMin                   int32
+	uturn, ban, private          int32
+	maxSpeed                     int64
+	beam                         int32
+	window, gap                  int64
+	headingCost                  [181]int32 // by degrees between road and heading
+}

@@ -1,0 +1,155 @@
+package mapmatch
+
+import (
+	"math"
+
+	"milepost/internal/roadnet"
+)
+
+// nat is the unit of costs: 1/1000 nat in integers, so that every replica computes the same ones.
+const nat = 1000
+
+// never is the cost of what cannot be.
+const never = math.MaxInt32
+
+func newLimits(c Config) limits {
+	cm := func(m float64) int32 { return int32(math.Round(m * 100)) }
+	l := limits{
+		candidates: c.Candidates, layers: c.Layers,
+		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM),
+		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS),
+		uturn: cm(c.UTurnM), ban: cm(c.BanM), private: cm(c.PrivateM), maxSpeed: int64(cm(c.MaxSpeedMPS)),
+		beam: int32(math.Round(c.BeamNats * nat)), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(),
+	}
+	l.defaultSigma = min(max(cm(c.DefaultAccuracyM), l.minSig), l.maxSig)
+	for deg := range l.headingCost {
+		l.headingCost[deg] = int32(math.Round(c.HeadingNats * nat * (1 - math.Cos(float64(deg)*math.Pi/180))))
+	}
+	return l
+}
+
+// emission is the price of having been on the edge, at the hit, when the sighting was made.
+func (l *limits) emission(s sighting, e *roadnet.Edge, h *roadnet.Hit) int32 {
+	// Lanes lie beside the drawn line: on a wide road an accurate position is still off it.
+	lanes := int32(e.Lanes)
+	if e.Twin != roadnet.NoEdge {
+		lanes *= 2
+	}
+	sigma := int64(max(l.sigma(s), lanes*350/2))
+	d := int64(math.Round(h.DistM * 100))
+	cost := d * d * (nat / 2) / (sigma * sigma)
+	if s.heading >= 0 && s.speed > l.headingMin {
+		off := int32(math.Round(h.Bearing)) - s.heading
+		if off < 0 {
+			off = -off
+		}
+		off %= 360
+		cost += int64(l.headingCost[min(off, 360-off)])
+	}
+	return int32(min(cost, 1000*nat))
+}
+
+// step is what the model knows of a move between two layers before it looks at places.
+type step struct {
+	crow    int64 // cm
+	scale   int64 // cm of difference between route and crow that cost one nat
+	sigma   int64 // cm
+	near    int32 // cm: routes that can still be within the beam
+	reach   int32 // cm: routes that a vehicle can have driven
+	penalty roadnet.Penalties
+}
+
+// step describes the move from one layer to a sighting. It depends on nothing but these two, since finality has to find the same way
+// again that the search found.
+func (l *limits) step(from *layer, to sighting) step {
+	dt := min(max(to.at-from.seen, 0), l.gap) / 1000 // ms
+	st := step{
+		crow:  crow(from.s.place, to.place),
+		scale: 300 + 50*min(dt, 60_000)/1000,
+		sigma: int64(max(l.sigma(from.s), l.sigma(to))),
+	}
+	st.reach = int32(min(l.maxSpeed*dt/1000+300_00, maxCrow))
+	st.near = int32(min(st.crow+20*st.scale+100_00, int64(st.reach)))
+	st.penalty = roadnet.Penalties{UTurnCM: l.uturn, BanCM: l.ban, PrivateCM: l.private}
+	return st
+}
+
+// price is what a route of that length and with those penalties costs.
+func (st *step) price(length, penalty int64) int32 {
+	if length > int64(st.reach) {
+		return never
+	}
+	diff := length - st.crow
+	if diff < 0 {
+		diff = -diff
+	}
+	return int32(min((diff+penalty)*nat/st.scale, never-1))
+}
+
+// way is how a move goes on the network.
+type way uint8
+
+const (
+	noWay  way = iota
+	ahead      // along the same edge, or standing on it
+	about      // a U-turn in the middle of the edge
+	routed     // over the end of the edge
+)
+
+// local prices the moves that need no search: ahead, standing and about. along is the place where the vehicle then is.
+func (m *Matcher) local(st *step, p *cand, e roadnet.EdgeIndex, at int32) (w way, cost, along int32) {
+	switch {
+	case e == p.edge && at >= p.along:
+		return ahead, st.price(int64(at-p.along), 0), at
+	case e == p.edge:
+		// Noise moves a standing vehicle back (M4): free within two sigma, ever dearer beyond, until a U-turn or a lap is the better story.
+		over := max(int64(p.along-at)-2*st.sigma, 0)
+		return ahead, st.price(0, over), p.along
+	case e == m.twin(p.edge):
+		// The vehicle turns at the place ahead: where it was, or beyond if it was seen beyond on its way back.
+		length := int64(m.length(p.edge)) - int64(p.along) - int64(at)
+		if length < 0 {
+			length = -length
+		}
+		return about, st.price(length, int64(st.penalty.UTurnCM)), at
+	}
+	return noWay, never, at
+}
+
+// over prices the way over the end of p's edge, with the search that begins there.
+func (m *Matcher) over(st *step, p *cand, e roadnet.EdgeIndex, at int32) int32 {
+	length, cost, ok := m.search.To(e)
+	if !ok {
+		return never
+	}
+	rest := int64(m.length(p.edge) - p.along)
+	return st.price(rest+int64(length)+int64(at), int64(cost)-int64(length))
+}
+
+func (m *Matcher) twin(e roadnet.EdgeIndex) roadnet.EdgeIndex { return m.g.Edge(e).Twin }
+func (m *Matcher) length(e roadnet.EdgeIndex) int32           { return m.g.Edge(e).LengthCM }
+
+// look begins the search over the end of p's edge for routes of at most limit in all.
+func (m *Matcher) look(st *step, p *cand, limit int32) {
+	m.search.From(p.edge, limit-(m.length(p.edge)-p.along), st.penalty)
+}
+
+// best finds the cheapest move from p to a place, as link does for a whole layer: ways within reach but not near are looked for only
+// where no near one exists.
+func (m *Matcher) best(st *step, p *cand, e roadnet.EdgeIndex, at int32) way {
+	w, cost, _ := m.local(st, p, e, at)
+	if w == ahead && at >= p.along {
+		return ahead
+	}
+	for _, limit := range [2]int32{st.near, st.reach} {
+		m.look(st, p, limit)
+		c := m.over(st, p, e, at)
+		if c < cost {
+			return routed
+		}
+		if w != noWay || c != never {
+			break
+		}
+	}
+	return w
+}

@@ -1,0 +1,383 @@
+package mapmatch
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"milepost/internal/roadnet"
+)
+
+// leg is a stretch of one edge, in cm.
+type leg struct {
+	edge     roadnet.EdgeIndex
+	from, to int32
+	turn     roadnet.Turn // by which the edge was entered
+	bridged  bool         // no observation on it
+}
+
+// hop appends the legs that lead from a candidate of one layer to one of the next; the same ones that link priced.
+func (m *Matcher) hop(dst []leg, from *layer, p cand, to *layer, c cand) []leg {
+	st := m.lim.step(from, to.s)
+	switch m.best(&st, &p, c.edge, c.along) {
+	case ahead:
+		return append(dst, leg{edge: p.edge, from: p.along, to: c.along})
+	case about:
+		length := m.length(p.edge)
+		turn := max(p.along, length-c.along)
+		return append(dst,
+			leg{edge: p.edge, from: p.along, to: turn},
+			leg{edge: c.edge, from: length - turn, to: c.along, turn: roadnet.TurnU})
+	case routed:
+		dst = append(dst, leg{edge: p.edge, from: p.along, to: m.length(p.edge)})
+		m.edges = m.search.Path(m.edges[:0], c.edge)
+		last := p.edge
+		for _, e := range m.edges {
+			dst = append(dst, leg{edge: e, to: m.length(e), turn: m.g.Turn(last, e), bridged: true})
+			last = e
+		}
+		return append(dst, leg{edge: c.edge, to: c.along, turn: m.g.Turn(last, c.edge)})
+	case noWay:
+	}
+	return dst
+}
+
+// restLeg is the leg over which the newest layer's skips have moved on from its best candidate.
+func (m *Matcher) restLeg() leg {
+	w := &m.w
+	c := w.newest().c[0]
+	g := leg{edge: c.edge, from: c.along, to: c.along}
+	if w.newest().skips > 0 {
+		g.to = min(c.along+w.skips[len(w.skips)-1].dist, max(m.length(c.edge), c.along))
+	}
+	return g
+}
+
+// rest puts out the place of a sighting that was skipped, and keeps what waits within bounds.
+func (m *Matcher) rest(r *Result) {
+	w := &m.w
+	n := len(w.layers) - 1
+	j, c := n, m.forced(n)
+	if len(w.skips) > maxSkips {
+		c = n
+	}
+	if c >= 0 {
+		m.now = w.chain(m.now, n, 0)
+		if !w.layers[c].bound {
+			j = c
+		}
+		m.conclude(r, c)
+		j, n = j-c, n-c
+	}
+	if n == 0 && (len(w.skips) > maxSkips || w.last-w.layers[0].s.at > m.lim.window) {
+		m.land(r)
+	}
+	r.Supersedes = w.layers[j].s.seq + 1
+	m.provide(r, j, n)
+}
+
+// land makes the skips final where the anchor is: a vehicle that stands must not grow its state.
+func (m *Matcher) land(r *Result) {
+	w := &m.w
+	a := w.newest()
+	c := a.c[0]
+	for _, sk := range w.skips {
+		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, c.edge, c.along, 1, Standing))
+		a.s.seq, a.s.at, a.seen = sk.seq, sk.at, sk.at
+	}
+	w.skips, a.skips = w.skips[:0], 0
+}
+
+// advance puts out what a new layer changed: what became final, then the newest best place with the way to it.
+func (m *Matcher) advance(r *Result) {
+	w := &m.w
+	n := len(w.layers) - 1
+	m.now = w.chain(m.now, n, 0)
+	// j is the last layer of the old best chain that the new one shares, then the last at which a stretch that was put out ends.
+	j := min(len(m.before)-1, n-1)
+	for j > 0 && (m.before[j] != m.now[j] || !w.layers[j].bound) {
+		j--
+	}
+	if m.before[j] != m.now[j] {
+		j = -1 // not even the first place is the same
+	}
+	for i := max(j+1, 1); i < n; i++ {
+		w.layers[i].bound = false
+	}
+	c := m.finality(n)
+	if c >= 0 {
+		if j < c || !w.layers[c].bound {
+			j = c
+		}
+		m.conclude(r, c)
+		j, n = j-c, n-c
+	} else {
+		w.prune(-1)
+		m.now = w.chain(m.now, n, 0)
+	}
+	if j < 0 {
+		r.Supersedes = w.layers[0].s.seq
+	} else {
+		r.Supersedes = w.layers[j].s.seq + 1
+	}
+	m.provide(r, j, n)
+}
+
+// provide sets the provisional place to the best of layer n, the newest, and the path to the way from layer j.
+func (m *Matcher) provide(r *Result, j, n int) {
+	w := &m.w
+	m.now = w.chain(m.now, n, 0)
+	for i := max(j, 0); i < n; i++ {
+		from, to := &w.layers[i], &w.layers[i+1]
+		m.legs = m.hop(m.legs[:0], from, from.c[m.now[i]], to, to.c[m.now[i+1]])
+		r.Path = m.spans(r.Path, m.legs, m.leaves(i), to.s.at)
+		to.bound = i+1 == n
+	}
+	g := m.restLeg()
+	m.legs = append(m.legs[:0], g)
+	r.Path = m.spans(r.Path, m.legs, m.leaves(n), w.last)
+	r.Provisional = m.position(w.seq-1, w.last, g.edge, g.to, m.share(), r.Disposition)
+}
+
+// finality is the newest layer that has become final, -1 for none: the newest that all living candidates of the newest two layers come
+// from (the newest may yet be an outlier), or the oldest ones when too many wait or wait too long.
+func (m *Matcher) finality(n int) int {
+	w := &m.w
+	first := 0
+	if w.final {
+		first = 1
+	}
+	c := m.converged(n)
+	if c < first {
+		c = -1
+	}
+	return max(c, m.forced(n))
+}
+
+// forced is the newest layer that may not wait any longer for finality, -1 for none: too many wait, or it waits too long.
+func (m *Matcher) forced(n int) int {
+	w := &m.w
+	first := 0
+	if w.final {
+		first = 1
+	}
+	c := n - m.lim.layers
+	for i := first; i <= n && w.last-w.layers[i].s.at > m.lim.window; i++ {
+		c = max(c, i)
+	}
+	if c < first {
+		return -1
+	}
+	return c
+}
+
+// converged is the newest layer before n at which all candidates of layer n-1 have one ancestor.
+func (m *Matcher) converged(n int) int {
+	w := &m.w
+	if n == 0 {
+		return -1
+	}
+	live := uint32(1)<<w.layers[n-1].n - 1
+	for i := n - 1; i >= 0; i-- {
+		if live&(live-1) == 0 {
+			return i
+		}
+		var up uint32
+		for j := range w.layers[i].n {
+			if live&(1<<j) != 0 && i > 0 {
+				up |= 1 << w.layers[i].c[j].back
+			}
+		}
+		live = up
+	}
+	return -1
+}
+
+// conclude makes the layers up to c final on the chain m.now, and c the anchor.
+func (m *Matcher) conclude(r *Result, c int) {
+	w := &m.w
+	shares := m.shares(c)
+	if !w.final {
+		l := &w.layers[0]
+		p := l.c[m.now[0]]
+		r.FinalPoints = append(r.FinalPoints, *m.position(l.s.seq, l.s.at, p.edge, p.along, shares[0], Matched))
+	}
+	skips := w.skips
+	for i := range c {
+		from, to := &w.layers[i], &w.layers[i+1]
+		end := to.c[m.now[i+1]]
+		m.legs = m.hop(m.legs[:0], from, from.c[m.now[i]], to, end)
+		r.FinalPath = m.spans(r.FinalPath, m.legs, m.leaves(i), to.s.at)
+		m.place(r, skips[:from.skips], shares[i+1])
+		skips = skips[from.skips:]
+		r.FinalPoints = append(r.FinalPoints, *m.position(to.s.seq, to.s.at, end.edge, end.along, shares[i+1], Matched))
+	}
+	anchor := m.now[c]
+	w.drop(c)
+	w.final = true
+	w.layers[0].bound = true
+	w.prune(anchor)
+}
+
+// finish makes all that is left final.
+func (m *Matcher) finish(r *Result) {
+	w := &m.w
+	if len(w.layers) == 0 {
+		return
+	}
+	n := len(w.layers) - 1
+	m.now = w.chain(m.now, n, 0)
+	share := m.share()
+	m.conclude(r, n)
+	g := m.restLeg()
+	m.legs = append(m.legs[:0], g)
+	r.FinalPath = m.spans(r.FinalPath, m.legs, w.newest().s.at, w.newest().seen)
+	m.place(r, w.skips, share)
+	w.skips = w.skips[:0]
+	w.newest().skips = 0
+}
+
+// place puts out skips along m.legs, which begin at their layer.
+func (m *Matcher) place(r *Result, skips []skip, share float64) {
+	if len(m.legs) == 0 {
+		return
+	}
+	for _, sk := range skips {
+		left, i := sk.dist, 0
+		for i < len(m.legs)-1 && left > m.legs[i].to-m.legs[i].from {
+			left -= m.legs[i].to - m.legs[i].from
+			i++
+		}
+		g := m.legs[i]
+		d := Interpolated
+		if sk.standing {
+			d = Standing
+		}
+		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, g.edge, min(g.from+left, g.to), share, d))
+	}
+}
+
+// leaves is when the vehicle went on from layer i: when it was last seen standing there.
+func (m *Matcher) leaves(i int) int64 {
+	w := &m.w
+	first := 0
+	for j := range i {
+		first += w.layers[j].skips
+	}
+	t := w.layers[i].s.at
+	for _, sk := range w.skips[first : first+w.layers[i].skips] {
+		if sk.standing {
+			t = sk.at
+		}
+	}
+	return t
+}
+
+// share is the share of the newest layer's probability that its best candidate has.
+func (m *Matcher) share() float64 {
+	l := m.w.newest()
+	sum := 0.0
+	for i := range l.n {
+		sum += likelihood(l.c[i].cost)
+	}
+	return rounded(likelihood(l.c[0].cost) / sum)
+}
+
+// shares are, of each layer up to c, the share of the newest layer's probability that comes through the chain m.now.
+func (m *Matcher) shares(c int) [maxLayers + 4]float64 {
+	var out [maxLayers + 4]float64
+	w := &m.w
+	l := w.newest()
+	sum := 0.0
+	for j := range l.n {
+		p := likelihood(l.c[j].cost)
+		sum += p
+		at := int8(j)
+		for i := len(w.layers) - 1; i >= 0; i-- {
+			if i <= c && at == m.now[i] {
+				out[i] += p
+			}
+			at = w.layers[i].c[at].back
+		}
+	}
+	for i := range out {
+		out[i] = rounded(out[i] / sum)
+	}
+	return out
+}
+
+func likelihood(cost int32) float64 { return math.Exp(-float64(cost) / nat) }
+
+// rounded keeps the last bits of the exponential, which differ between processors, out of the outputs.
+func rounded(p float64) float64 { return math.Round(p*1000) / 1000 }
+
+func (m *Matcher) position(seq, at int64, e roadnet.EdgeIndex, along int32, share float64, d Disposition) *Position {
+	p, heading := m.g.At(e, along)
+	return &Position{
+		Seq: seq, Time: moment(at), Key: m.g.Key(e), OffsetM: float64(along) / 100, Snapped: p, Heading: heading,
+		Confidence: share, Disposition: d,
+	}
+}
+
+func moment(at int64) time.Time { return time.UnixMicro(at).UTC() }
+
+// spans appends the legs driven between two times. A leg that goes on where the last span ends lengthens it.
+func (m *Matcher) spans(dst []Span, legs []leg, start, end int64) []Span {
+	total := int64(0)
+	for _, g := range legs {
+		total += int64(g.to - g.from)
+	}
+	done := int64(0)
+	for _, g := range legs {
+		if g.to <= g.from {
+			continue
+		}
+		t0 := start + (end-start)*done/total
+		done += int64(g.to - g.from)
+		t1 := start + (end-start)*done/total
+		dst = m.appendSpan(dst, g, t0, t1)
+	}
+	return dst
+}
+
+func (m *Matcher) appendSpan(dst []Span, g leg, start, end int64) []Span {
+	key := m.g.Key(g.edge)
+	if n := len(dst); n > 0 && g.from > 0 && dst[n-1].Key == key && dst[n-1].ToM == float64(g.from)/100 {
+		// Made anew rather than lengthened, so that the geometry's last, cut point goes.
+		s := &dst[n-1]
+		from := int32(math.Round(s.FromM * 100))
+		s.ToM, s.End, s.Inferred = float64(g.to)/100, moment(end), s.Inferred && g.bridged
+		s.Nodes, s.Geometry = m.draw(s.Nodes[:0], s.Geometry[:0], leg{edge: g.edge, from: from, to: g.to})
+		return dst
+	}
+	s := Span{
+		Key: key, FromM: float64(g.from) / 100, ToM: float64(g.to) / 100, Start: moment(start), End: moment(end),
+		Inferred: g.bridged, Entered: g.turn,
+	}
+	s.Nodes, s.Geometry = m.draw(nil, nil, g)
+	return append(dst, s)
+}
+
+// draw appends a leg's nodes, from the last at or before its begin to the first at or after its end, and its line.
+func (m *Matcher) draw(nodes []int64, line []roadnet.Point, g leg) ([]int64, []roadnet.Point) {
+	m.shape = m.g.Shape(m.shape[:0], g.edge)
+	first, last := 0, len(m.shape)-1
+	for first+1 < len(m.shape) && m.shape[first+1].AlongCM <= g.from {
+		first++
+	}
+	for last > first+1 && m.shape[last-1].AlongCM >= g.to {
+		last--
+	}
+	nodes = slices.Grow(nodes, last-first+1)
+	line = slices.Grow(line, last-first+1)
+	p, _ := m.g.At(g.edge, g.from)
+	line = append(line, p)
+	for i := first; i <= last; i++ {
+		nodes = append(nodes, m.shape[i].Node)
+		if along := m.shape[i].AlongCM; along > g.from && along < g.to {
+			line = append(line, m.shape[i].Point)
+		}
+	}
+	p, _ = m.g.At(g.edge, g.to)
+	return nodes, append(line, p)
+}
