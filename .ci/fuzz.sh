@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Fuzzes every fuzz target for the given time each.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+time=${1:-10s}
+status=0
+while IFS=: read -r file target; do
+	echo "--- $file $target"
+	go test "./$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "$time" || status=1
+done < <(grep -rEo --include='*_test.go' '^func Fuzz\w+' internal cmd | sed -E 's/func //')
+exit "$status"

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# What is generated matches its source; go.mod is tidy; documents speak of what
+# exists. Changes nothing in the tree.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+status=0
+say() { printf '%s\n' "$*" && status=1; }
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+go tool -modfile=tools/buf.mod buf lint || say "proto/: buf lint"
+go tool -modfile=tools/buf.mod buf generate --output "$scratch" || say "buf generate failed"
+for file in internal/wire/*.pb.go; do
+	diff -u "$file" "$scratch/$file" || say "$file differs from proto/: make generate"
+done
+
+go mod tidy -diff || say "go.mod is not tidy: go mod tidy"
+go mod verify >/dev/null || say "a module in the cache differs from go.sum"
+go test -count=1 . || say "the rules of arch_test.go and docs_test.go"
+for script in .ci/*.sh .ci/run; do
+	bash -n "$script" || say "$script does not parse"
+done
+exit "$status"

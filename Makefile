@@ -1,0 +1,118 @@
+# Milepost: what people and CI call. Tools are pinned in tools/*.mod and built
+# into Go's build cache; nothing is installed into the system.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+GO      ?= go
+PKGS    ?= ./...
+SEEDS   ?= 200
+SEED    ?= $(shell date +%s)
+T       ?= 10s
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TOTALS  ?=
+
+tool     = $(GO) tool -modfile=tools/$(1).mod $(1)
+REPORT   = $(GO) run ./tools/testreport $(if $(TOTALS),-totals $(TOTALS))
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  %-18s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## build bin/orchestrator as it is released (without the embedded stack)
+	CGO_ENABLED=0 $(GO) build -trimpath -tags nodev -ldflags '$(LDFLAGS)' -o bin/orchestrator ./cmd/orchestrator
+
+.PHONY: demo
+demo: ## 500 vehicles on Delaware's roads, with all they need, in this terminal
+	$(GO) run ./cmd/orchestrator dev
+
+.PHONY: dev
+dev: ## the demo with your flags: make dev ARGS="--for 20s --json"
+	$(GO) run ./cmd/orchestrator dev $(ARGS)
+
+.PHONY: test
+test: ## all tests that this machine can run; says what it could not run and why
+	$(GO) test -json -tags integration $(PKGS) | $(REPORT)
+
+.PHONY: test-race
+test-race: ## unit tests under the race detector, with the invariants checked
+	$(GO) test -json -race -short -tags invariants $(PKGS) | $(REPORT)
+
+.PHONY: test-integration
+test-integration: ## the main job on a real Kafka and Postgres: in containers, else local processes
+	$(GO) test -json -count=1 -timeout 20m -tags integration ./test/... | $(REPORT)
+
+.PHONY: sim
+sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
+	$(GO) test -json -count=1 -timeout 30m -run Sim -tags invariants ./internal/partition -seeds $(SEEDS) -seed $(SEED) | $(REPORT)
+
+.PHONY: fuzz
+fuzz: ## fuzz every decoder for T each: make fuzz T=30s
+	@.ci/fuzz.sh $(T)
+
+.PHONY: bench
+bench: ## benchmarks, five repeats, summarised
+	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./internal/... | tee bin/bench.txt | tail -n 1
+	$(call tool,benchstat) bin/bench.txt
+
+.PHONY: cover
+cover: ## coverage of the unit tests: bin/cover.html
+	@mkdir -p bin
+	$(GO) test -short -coverpkg=./internal/... -coverprofile=bin/cover.out ./internal/...
+	$(GO) tool cover -html=bin/cover.out -o bin/cover.html
+	$(GO) tool cover -func=bin/cover.out | tail -n 1
+
+.PHONY: fmt
+fmt: ## format (gofumpt, import groups)
+	$(call tool,golangci-lint) fmt
+
+.PHONY: lint
+lint: ## every linter, on both builds
+	$(call tool,golangci-lint) config verify
+	$(call tool,golangci-lint) fmt --diff
+	$(call tool,golangci-lint) run
+	$(call tool,golangci-lint) run --build-tags nodev,invariants
+
+.PHONY: vet
+vet: ## go vet on every build
+	$(GO) vet -tags integration ./...
+	$(GO) vet -tags nodev,invariants ./...
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what we call
+	@.ci/vuln.sh
+
+.PHONY: generate
+generate: ## protobuf code and the package table of ARCHITECTURE.md
+	$(call tool,buf) generate
+	$(GO) test . -run TestArchitectureQuotesTheTable -update
+
+.PHONY: verify
+verify: ## generated files, go.mod and documents are up to date
+	@.ci/verify.sh
+
+.PHONY: up
+up: ## Kafka, Postgres and one worker in containers
+	docker compose up --build --detach --wait
+
+.PHONY: down
+down: ## stop them and forget their data
+	docker compose down --volumes
+
+.PHONY: migrate
+migrate: ## run the stock goose on DSN: make migrate DSN=postgres://… CMD=up
+	$(call tool,goose) -dir migrations postgres "$(DSN)" $(or $(CMD),up)
+
+.PHONY: ci
+ci: ## what CI runs, stage by stage with times
+	@.ci/ci.sh
+
+.PHONY: nightly
+nightly: ## the long ones: simulation, fuzzing, race detector over and over
+	$(MAKE) sim SEEDS=20000
+	$(MAKE) fuzz T=2m
+	$(GO) test -race -count=3 -tags invariants ./internal/...
