@@ -88,9 +88,9 @@ func (s *session) acquire(ctx context.Context, ps []stream.Partition, member str
 	if member == "" || generation <= 0 {
 		return nil, nil, &MemberError{MemberID: member, Generation: generation, Err: errors.New("not a member yet")}
 	}
-	facts, err := s.c.deps.Topics.Facts(ctx)
+	facts, err := s.readFacts(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the topics' ids: %w", err)
+		return nil, nil, err
 	}
 	tenures, err := s.swapAll(ctx, ps, member, generation, facts)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *session) acquire(ctx context.Context, ps []stream.Partition, member str
 }
 
 // swapAll reads the epochs, proves the generation, and swaps, again for rows that another acquirer had moved.
-func (s *session) swapAll(ctx context.Context, ps []stream.Partition, member string, generation int32, facts TopicFacts) ([]*commit.Tenure, error) {
+func (s *session) swapAll(ctx context.Context, ps []stream.Partition, member string, generation int32, facts topicFacts) ([]*commit.Tenure, error) {
 	var tenures []*commit.Tenure
 	rest := ps
 	for range swaps {
@@ -156,7 +156,7 @@ func (s *session) swapAll(ctx context.Context, ps []stream.Partition, member str
 }
 
 // claims makes the evidence for rows, and refuses topics that are not those the rows speak of.
-func (s *session) claims(ctx context.Context, rows []commit.OwnerRow, member string, generation int32, facts TopicFacts) ([]commit.Claim, error) {
+func (s *session) claims(ctx context.Context, rows []commit.OwnerRow, member string, generation int32, facts topicFacts) ([]commit.Claim, error) {
 	claims := make([]commit.Claim, len(rows))
 	var first []int
 	for i, row := range rows {
@@ -184,7 +184,7 @@ func (s *session) claims(ctx context.Context, rows []commit.OwnerRow, member str
 }
 
 // refuse compares what an owned row was written for with what the broker has now.
-func refuse(row commit.OwnerRow, facts TopicFacts) error {
+func refuse(row commit.OwnerRow, facts topicFacts) error {
 	if row.Epoch == 0 || row.TopicID == ([16]byte{}) {
 		return nil // never owned
 	}

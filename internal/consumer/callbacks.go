@@ -10,18 +10,19 @@ import (
 
 // enter begins a callback: it breaks off the keeper's acquisition, takes its place, and ends tenures of another member id.
 func (s *session) enter() (member string, generation int32, leave func()) {
+	<-s.built
 	s.mu.Lock()
 	if s.cancelAttempt != nil {
 		s.cancelAttempt()
 	}
 	s.mu.Unlock()
-	s.acquiring.Lock()
+	s.acquiring <- struct{}{}
 	member, generation = s.client.GroupMetadata()
 	for _, w := range s.loseOthers(member) {
 		<-w.done // it drops everything where it stands
 	}
 	return member, generation, func() {
-		s.acquiring.Unlock()
+		<-s.acquiring
 		if f := s.c.deps.Observer.GroupChanged; f != nil {
 			f()
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"milepost/internal/commit"
+	"milepost/internal/partition"
 	"milepost/internal/stream"
 )
 
@@ -22,6 +23,8 @@ type Consumer struct {
 	promotions  *batcher[promotion]
 	frontiers   *batcher[frontierSave]
 	quarantines *batcher[quarantining]
+
+	newMachine func(partition.Config, partition.Workload, partition.Start, time.Time) machine
 
 	mu        sync.Mutex
 	session   *session                              // nil between sessions
@@ -38,7 +41,10 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 	}
 	return &Consumer{
 		cfg: cfg, deps: deps,
-		log:       deps.Log.With(slog.String("group", cfg.Group), slog.String("topic", cfg.Topic)),
+		log: deps.Log.With(slog.String("group", cfg.Group), slog.String("topic", cfg.Topic)),
+		newMachine: func(cfg partition.Config, w partition.Workload, s partition.Start, now time.Time) machine {
+			return partition.New(cfg, w, s, now)
+		},
 		unsettled: map[stream.Partition][]*commit.Tenure{},
 	}, nil
 }
@@ -80,7 +86,6 @@ func (c *Consumer) runSession(ctx, work context.Context) error {
 	c.mu.Lock()
 	c.session = s
 	c.mu.Unlock()
-	c.deps.Membership.client.Store(s.client)
 	defer func() {
 		c.deps.Membership.client.Store(nil)
 		c.mu.Lock()

@@ -37,17 +37,8 @@ type Solver interface {
 	Submit(job partition.Dispatch, done func(partition.Decision, error)) bool
 }
 
-// TopicFacts is what a claim says about the topics.
-type TopicFacts struct {
-	RawID      [16]byte
-	LedgerID   [16]byte
-	Partitions int32 // of the raw topic
-}
-
-// Topics knows the topics as they are on the broker now.
-type Topics interface {
-	Facts(ctx context.Context) (TopicFacts, error)
-	// DeleteBelow deletes a ledger partition's records below the floor.
+// LedgerCutter deletes a ledger partition's records below the floor.
+type LedgerCutter interface {
 	DeleteBelow(ctx context.Context, p stream.Partition, floor int64) error
 }
 
@@ -58,7 +49,7 @@ type Deps struct {
 	Pipeline Pipeline
 	Recovery Recovery
 	Formers  Formers
-	Topics   Topics
+	Ledger   LedgerCutter
 	Solver   Solver
 	Workload partition.Workload
 	// Membership is what the lanes ask for member id and generation; the consumer keeps it current.

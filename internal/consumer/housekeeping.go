@@ -69,7 +69,7 @@ func (s *session) cutLedgers(intake context.Context) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(intake, s.c.cfg.RequestTimeout)
-		err := s.c.deps.Topics.DeleteBelow(ctx, w.tenure.Partition, floor)
+		err := s.c.deps.Ledger.DeleteBelow(ctx, w.tenure.Partition, floor)
 		cancel()
 		if err != nil {
 			s.c.log.Warn("ledger records below the floor were not deleted", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))

@@ -56,8 +56,8 @@ func (s *session) nextTry(now time.Time) (time.Duration, bool) {
 
 // tryDue acquires all slots that are due, together.
 func (s *session) tryDue(intake, work context.Context) {
-	s.acquiring.Lock()
-	defer s.acquiring.Unlock()
+	s.acquiring <- struct{}{}
+	defer func() { <-s.acquiring }()
 	if intake.Err() != nil {
 		return
 	}

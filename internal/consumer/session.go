@@ -23,8 +23,8 @@ type session struct {
 	abort  context.CancelFunc // ends the client's context: the hard end of a close that hangs
 
 	// acquiring is held over every acquisition and every callback that changes the assignment, so that neither sees the
-	// other half done.
-	acquiring sync.Mutex
+	// other half done. A channel, not a mutex: it is held over requests, and virtual time passes while one waits for it.
+	acquiring chan struct{}
 
 	mu            sync.Mutex // guards all below
 	assigned      map[int32]*slot
@@ -34,6 +34,7 @@ type session struct {
 	wakePoll      context.CancelFunc // ends the poll under way, nil between polls
 	pollWanted    bool               // a seek came between polls
 
+	built   chan struct{} // closed when client and admin are set: a first callback may be faster than kgo.NewClient returns
 	kick    chan struct{} // capacity 1: the keeper looks again
 	end     chan error    // capacity 1: why the session must end; the first reason stays
 	workers sync.WaitGroup
@@ -54,7 +55,7 @@ type slot struct {
 func (c *Consumer) newSession(work context.Context) (*session, error) {
 	s := &session{
 		c: c, assigned: map[int32]*slot{}, seeks: map[int32]*worker{},
-		kick: make(chan struct{}, 1), end: make(chan error, 1),
+		acquiring: make(chan struct{}, 1), built: make(chan struct{}), kick: make(chan struct{}, 1), end: make(chan error, 1),
 	}
 	ctx, abort := context.WithCancel(work)
 	s.abort = abort
@@ -87,6 +88,8 @@ func (c *Consumer) newSession(work context.Context) (*session, error) {
 		return nil, err
 	}
 	s.client, s.admin = client, kadm.NewClient(client)
+	c.deps.Membership.client.Store(client)
+	close(s.built)
 	return s, nil
 }
 
