@@ -31,6 +31,7 @@ func ClientOptions(c ClientConfig) []kgo.Opt {
 		kgo.ClientID(id),
 		kgo.SoftwareNameAndVersion("milepost", "1"),
 		kgo.DialTimeout(3 * time.Second),
+		kgo.DisableClientMetrics(),
 	}
 	if c.Log != nil {
 		opts = append(opts, kgo.WithLogger(&bridge{log: c.Log, said: map[string]time.Time{}}))

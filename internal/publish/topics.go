@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Topics names the service's own topics.
@@ -67,7 +68,7 @@ func ledgerSettings() map[string]string {
 // EnsureTopics creates what is missing (or says that it is), checks what exists, and gives what claims need. The errors
 // name topic, setting, what was found and what is wanted.
 func EnsureTopics(ctx context.Context, client *kgo.Client, spec TopicsSpec) (TopicsInfo, error) {
-	e := ensurer{admin: kadm.NewClient(client), spec: spec}
+	e := ensurer{client: client, admin: kadm.NewClient(client), spec: spec}
 	raw, err := e.ensure(ctx, spec.Raw, spec.RawPartitions, nil)
 	if err != nil {
 		return TopicsInfo{}, err
@@ -104,8 +105,9 @@ func EnsureTopics(ctx context.Context, client *kgo.Client, spec TopicsSpec) (Top
 }
 
 type ensurer struct {
-	admin *kadm.Client
-	spec  TopicsSpec
+	client *kgo.Client
+	admin  *kadm.Client
+	spec   TopicsSpec
 }
 
 // ensure gives the topic, made with the settings where it is missing and may be made.
@@ -146,19 +148,48 @@ func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, se
 
 func (e *ensurer) find(ctx context.Context, topic string) (TopicInfo, bool, error) {
 	info := TopicInfo{Name: topic}
-	all, err := e.admin.ListTopics(ctx, topic)
+	all, err := describeTopics(ctx, e.client, topic)
 	if err != nil {
 		return info, false, fmt.Errorf("describe topic %s: %w", topic, err)
 	}
 	d, ok := all[topic]
 	switch {
-	case !ok || is(d.Err, kerr.UnknownTopicOrPartition):
+	case !ok || is(d.err, kerr.UnknownTopicOrPartition):
 		return info, false, nil
-	case d.Err != nil:
-		return info, false, fmt.Errorf("describe topic %s: %w", topic, d.Err)
+	case d.err != nil:
+		return info, false, fmt.Errorf("describe topic %s: %w", topic, d.err)
 	}
-	info.ID, info.Partitions = d.ID, int32(len(d.Partitions))
+	info.ID, info.Partitions = d.id, d.partitions
 	return info, info.Partitions > 0, nil
+}
+
+// described is what the brokers say of a topic now.
+type described struct {
+	id         [16]byte
+	partitions int32
+	err        error
+}
+
+// describeTopics asks a broker; kadm would answer from a cache that is seconds old.
+func describeTopics(ctx context.Context, client *kgo.Client, topics ...string) (map[string]described, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = false
+	for _, topic := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(topic)
+		req.Topics = append(req.Topics, t)
+	}
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]described{}
+	for _, t := range resp.Topics {
+		if t.Topic != nil {
+			found[*t.Topic] = described{id: t.TopicID, partitions: int32(len(t.Partitions)), err: kerr.ErrorForCode(t.ErrorCode)}
+		}
+	}
+	return found, nil
 }
 
 // settings compares the topic's settings with what is wanted.
@@ -239,7 +270,7 @@ func (c *topicCache) absent(ctx context.Context, topics []string) (map[string]er
 	if len(ask) == 0 {
 		return nil, nil
 	}
-	found, err := kadm.NewClient(c.client).ListTopics(ctx, ask...)
+	found, err := describeTopics(ctx, c.client, ask...)
 	if err != nil {
 		return nil, fmt.Errorf("describe topics: %w", err)
 	}
@@ -254,12 +285,12 @@ func (c *topicCache) absent(ctx context.Context, topics []string) (map[string]er
 		switch {
 		case !ok:
 			absent[t] = kerr.UnknownTopicOrPartition
-		case kindOf(d.Err) == missing || kindOf(d.Err) == fatal:
-			absent[t] = d.Err
-		case d.Err != nil:
-			return nil, fmt.Errorf("describe topic %s: %w", t, d.Err)
+		case kindOf(d.err) == missing || kindOf(d.err) == fatal:
+			absent[t] = d.err
+		case d.err != nil:
+			return nil, fmt.Errorf("describe topic %s: %w", t, d.err)
 		default:
-			c.ids[t] = d.ID
+			c.ids[t] = d.id
 		}
 	}
 	return absent, nil
