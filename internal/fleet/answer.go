@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"milepost/internal/mapmatch"
+	"milepost/internal/roadnet"
 	"milepost/internal/wire"
 )
 
@@ -75,7 +76,7 @@ func wireSpans(spans []mapmatch.Span) []*wire.SolvedSpan {
 		s := &spans[i]
 		m := &wire.SolvedSpan{
 			Way: s.Key.Way, From: s.Key.From, To: s.Key.To, FromMm: milli(s.FromM), ToMm: milli(s.ToM),
-			StartUs: s.Start.UnixMicro(), EndUs: s.End.UnixMicro(), Inferred: s.Inferred,
+			StartUs: s.Start.UnixMicro(), EndUs: s.End.UnixMicro(), Inferred: s.Inferred, Entered: uint32(s.Entered),
 		}
 		last := int64(0)
 		for _, n := range s.Nodes {
@@ -114,6 +115,10 @@ func eventSpans(ms []*wire.SolvedSpan) ([]Span, error) {
 		s := Span{
 			Way: m.GetWay(), From: m.GetFrom(), To: m.GetTo(), FromM: float64(m.GetFromMm()) / 1000, ToM: float64(m.GetToMm()) / 1000,
 			Start: microTime(m.GetStartUs()), End: microTime(m.GetEndUs()), Inferred: m.GetInferred(),
+		}
+		var err error
+		if s.Entered, err = enteredOf(roadnet.Turn(min(m.GetEntered(), math.MaxUint8))); err != nil {
+			return nil, err
 		}
 		node := int64(0)
 		for _, d := range m.GetNodes() {

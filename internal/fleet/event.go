@@ -79,17 +79,25 @@ type Place struct {
 
 // Span is a stretch driven on one edge.
 type Span struct {
-	Way      int64        `json:"way"`
-	From     int64        `json:"from"`
-	To       int64        `json:"to"`
-	FromM    float64      `json:"from_m"` // metres along the edge
-	ToM      float64      `json:"to_m"`
-	Start    time.Time    `json:"start"`
-	End      time.Time    `json:"end"`
-	Nodes    []int64      `json:"nodes,omitempty"` // OSM nodes passed, in driving order
+	Way   int64     `json:"way"`
+	From  int64     `json:"from"`
+	To    int64     `json:"to"`
+	FromM float64   `json:"from_m"` // metres along the edge
+	ToM   float64   `json:"to_m"`
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	// Nodes are OSM nodes in driving order, from the last at or before FromM to the first at or after ToM.
+	Nodes    []int64      `json:"nodes,omitempty"`
 	Geometry [][2]float64 `json:"geometry,omitempty"`
 	Inferred bool         `json:"inferred,omitempty"` // bridged: no observation on it
+	Entered  string       `json:"entered,omitempty"`  // how FromM was reached, where that is worth a word
 }
+
+// How spans are entered.
+const (
+	EnteredUTurn  = "u_turn"
+	EnteredBanned = "banned_turn" // against a turn restriction (M28)
+)
 
 // DecodeEvent reads an output's value.
 func DecodeEvent(b []byte) (Event, error) {

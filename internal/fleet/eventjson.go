@@ -181,6 +181,9 @@ func (w *jsonWriter) span(s *Span) {
 		w.name("inferred")
 		w.b = append(w.b, "true"...)
 	}
+	if s.Entered != "" {
+		w.text("entered", s.Entered)
+	}
 	w.close()
 }
 

@@ -196,6 +196,21 @@ func resetOf(b mapmatch.Break) (string, error) {
 		return ResetGap, nil
 	case mapmatch.BreakJump:
 		return ResetTeleport, nil
+	case mapmatch.BreakOffRoad:
+		return ResetOffRoad, nil
 	}
 	return "", fmt.Errorf("unknown break %d", b)
+}
+
+// enteredOf gives the label of a turn that a span was entered by, empty for a plain one.
+func enteredOf(t roadnet.Turn) (string, error) {
+	switch t {
+	case roadnet.TurnFree:
+		return "", nil
+	case roadnet.TurnBanned:
+		return EnteredBanned, nil
+	case roadnet.TurnU:
+		return EnteredUTurn, nil
+	}
+	return "", fmt.Errorf("unknown turn %d", t)
 }

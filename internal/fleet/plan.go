@@ -224,13 +224,9 @@ func (p *planner) change(j *judgement, c *wire.SolvedChange, broke bool) (int64,
 	if n := len(points); n > 0 {
 		nextFinal = points[n-1].Seq + 1
 	}
-	if broke { // everything before this observation is the former segment's, and final
-		cut := len(points)
-		for cut > 0 && points[cut-1].Seq >= c.GetSeq() {
-			cut--
-		}
-		p.event.Closed = &Final{Segment: j.previous, Points: points[:cut], Path: path}
-		points, path, nextFinal = points[cut:], nil, max(nextFinal, c.GetSeq())
+	if broke { // what became final is all of the former segment
+		p.event.Closed = &Final{Segment: j.previous, Points: points, Path: path}
+		return nextFinal, nil
 	}
 	if len(points)+len(path) > 0 {
 		p.event.Final = &Final{Segment: p.event.Segment, Points: points, Path: path}
@@ -247,8 +243,9 @@ func (p *planner) provisional(c *wire.SolvedChange) error {
 	}
 	e.Graph = hex.EncodeToString(p.w.m.Hash[:8])
 	seq, supersedes := c.GetSeq(), c.GetSupersedes()
-	e.Seq, e.Supersedes = &seq, &supersedes
+	e.Seq = &seq
 	if c.GetProvisional() != nil {
+		e.Supersedes = &supersedes
 		at, err := eventPosition(c.GetProvisional())
 		if err != nil {
 			return err

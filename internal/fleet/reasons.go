@@ -32,6 +32,7 @@ const (
 	ResetExpired     = "expired"
 	ResetGap         = "gap"
 	ResetTeleport    = "teleport"
+	ResetOffRoad     = "off_road" // the vehicle left the network (M32)
 	ResetDataLoss    = "data_loss"
 	ResetGraphChange = "graph_change"
 	ResetOperator    = "operator"
@@ -39,7 +40,7 @@ const (
 
 // ResetReasons lists every reset reason.
 func ResetReasons() []string {
-	return []string{ResetStateLost, ResetExpired, ResetGap, ResetTeleport, ResetDataLoss, ResetGraphChange, ResetOperator}
+	return []string{ResetStateLost, ResetExpired, ResetGap, ResetTeleport, ResetOffRoad, ResetDataLoss, ResetGraphChange, ResetOperator}
 }
 
 // Terminal reasons: the closed list of why an observation is not matched (A11); they are dispositions too.

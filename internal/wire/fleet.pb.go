@@ -494,6 +494,7 @@ type SolvedSpan struct {
 	Nodes         []int64                `protobuf:"zigzag64,8,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`       // first one as it is, then differences
 	Geometry      []int64                `protobuf:"zigzag64,9,rep,packed,name=geometry,proto3" json:"geometry,omitempty"` // lon, lat in 1e-7 degrees; first pair as it is, then differences
 	Inferred      bool                   `protobuf:"varint,10,opt,name=inferred,proto3" json:"inferred,omitempty"`
+	Entered       uint32                 `protobuf:"varint,11,opt,name=entered,proto3" json:"entered,omitempty"` // how from_mm was reached
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -596,6 +597,13 @@ func (x *SolvedSpan) GetInferred() bool {
 		return x.Inferred
 	}
 	return false
+}
+
+func (x *SolvedSpan) GetEntered() uint32 {
+	if x != nil {
+		return x.Entered
+	}
+	return 0
 }
 
 // What one observation, or the end of a stretch, changed.
@@ -843,7 +851,7 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\fheading_ddeg\x18\t \x01(\x11R\vheadingDdeg\x12#\n" +
 	"\rconfidence_pm\x18\n" +
 	" \x01(\rR\fconfidencePm\x12 \n" +
-	"\vdisposition\x18\v \x01(\rR\vdisposition\"\xf0\x01\n" +
+	"\vdisposition\x18\v \x01(\rR\vdisposition\"\x8a\x02\n" +
 	"\n" +
 	"SolvedSpan\x12\x10\n" +
 	"\x03way\x18\x01 \x01(\x03R\x03way\x12\x12\n" +
@@ -856,7 +864,8 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\x05nodes\x18\b \x03(\x12R\x05nodes\x12\x1a\n" +
 	"\bgeometry\x18\t \x03(\x12R\bgeometry\x12\x1a\n" +
 	"\binferred\x18\n" +
-	" \x01(\bR\binferred\"\xdc\x02\n" +
+	" \x01(\bR\binferred\x12\x18\n" +
+	"\aentered\x18\v \x01(\rR\aentered\"\xdc\x02\n" +
 	"\fSolvedChange\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12 \n" +
 	"\vdisposition\x18\x02 \x01(\rR\vdisposition\x12\x14\n" +
