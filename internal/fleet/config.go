@@ -69,3 +69,10 @@ type Map struct {
 	Hash                 [32]byte
 	SouthWest, NorthEast roadnet.Point
 }
+
+// MapOf gives a graph's.
+func MapOf(g *roadnet.Graph) Map {
+	m := Map{Hash: g.Hash()}
+	m.SouthWest, m.NorthEast = g.Bounds()
+	return m
+}

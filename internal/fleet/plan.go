@@ -20,9 +20,18 @@ const (
 
 // Plan turns a decision into the observation's one output event and the next checkpoint. An error is of class Permanent.
 func (w *Workload) Plan(k partition.KeyState, o partition.Observation, d partition.Decision) (commit.Plan, error) {
+	event, next, err := w.Apply(k, o, d)
+	if err != nil {
+		return commit.Plan{}, err
+	}
+	return commit.Plan{Next: next, Outputs: []commit.Output{w.output(k.Epoch, o, &event)}}, nil
+}
+
+// Apply is Plan before its event is encoded.
+func (w *Workload) Apply(k partition.KeyState, o partition.Observation, d partition.Decision) (Event, commit.Checkpoint, error) {
 	fix, ok := o.Value.(Fix)
 	if !ok {
-		return commit.Plan{}, permanent("the observation is not a fix: %T", o.Value)
+		return Event{}, commit.Checkpoint{}, permanent("the observation is not a fix: %T", o.Value)
 	}
 	p := planner{w: w, k: k, fix: fix, event: Event{
 		Schema: EventSchema, ID: o.Identity.OutputID(0), Vehicle: string(o.Key), Revision: o.Identity.Revision.String(),
@@ -43,12 +52,32 @@ func (w *Workload) Plan(k partition.KeyState, o partition.Observation, d partiti
 		err = fmt.Errorf("unknown kind of decision %d", d.Kind)
 	}
 	if err != nil {
-		return commit.Plan{}, permanent("plan observation %s: %w", o.Identity.Revision, err)
+		return Event{}, commit.Checkpoint{}, permanent("plan observation %s: %w", o.Identity.Revision, err)
 	}
-	return commit.Plan{
-		Next:    commit.Checkpoint{Revision: o.Identity.Revision, Segment: p.event.Segment, State: state},
-		Outputs: []commit.Output{w.output(k.Epoch, o, &p.event)},
-	}, nil
+	return p.event, commit.Checkpoint{Revision: o.Identity.Revision, Segment: p.event.Segment, State: state}, nil
+}
+
+// End gives what becomes final when a vehicle's trip ends at a checkpoint: for traces, which have an end. Nil: nothing was open. The
+// checkpoint stays as it is, so a trip may go on after all.
+func (w *Workload) End(s *Solver, c commit.Checkpoint) (*Final, error) {
+	state, err := decodeState(c.State)
+	if err != nil || state.matcher == nil {
+		return nil, err
+	}
+	r, err := s.matcher.Flush(state.matcher)
+	if err != nil {
+		return nil, fmt.Errorf("flush: %w", err)
+	}
+	m := wireChange(&r)
+	points, err := finalPoints(m.GetFinalPoints(), state.nextFinal)
+	if err != nil {
+		return nil, err
+	}
+	path, err := eventSpans(m.GetFinalPath())
+	if err != nil {
+		return nil, err
+	}
+	return &Final{Segment: c.Segment, Points: points, Path: path}, nil
 }
 
 func permanent(format string, args ...any) error {

@@ -22,7 +22,7 @@ func TestRealTraces(t *testing.T) {
 		timed           bool
 	}{
 		{"traces/barefoot/x0001-001.json", "vehicle=id", 1194, 1, true},
-		{"traces/fcd-hof/points.csv", "vehicle=id,point=geometry", 14563, 175, true},
+		{"traces/fcd-hof/points.csv", "vehicle=id,point=geometry", 9645, 175, true},
 		{"traces/fmm/gps.csv", "vehicle=id,lon=x,lat=y", 17, 3, false},
 		{"traces/fmm/gps_timestamps.csv", "vehicle=id,lon=x,lat=y,t_s=timestamp", 17, 3, true},
 		{"traces/graphhopper/andorra_for_map_matching.gpx", "", 21, 1, false},
@@ -37,7 +37,7 @@ func TestRealTraces(t *testing.T) {
 		{"traces/mappymatch/sample_trace_1.csv", "lat=latitude,lon=longitude", 1053, 1, false},
 		{"traces/mappymatch/sample_trace_3.csv", "lat=latitude,lon=longitude", 1466, 1, false},
 		{"traces/mappymatch/test_trace.gpx", "", 778, 1, false},
-		{"traces/mappymatch/test_trace_stationary_points.geojson", "", 12, 1, false},
+		{"traces/mappymatch/test_trace_stationary_points.geojson", "", 20, 1, false},
 		{"traces/newson-krumm/gps_data.txt.csv", "lat=Latitude,lon=Longitude,time=Date (UTC)+Time (UTC)", 7531, 1, true},
 		{"traces/osrm/berlin_gps_traces.csv.gz", "vehicle=TrackID,lat=Latitude,lon=Longitude,time=Time", 75000, 132, false},
 		{"traces/pgmapmatch/testtrace_36.gpx", "", 696, 1, true},

@@ -1,0 +1,43 @@
+package offline
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"milepost/internal/fleet"
+)
+
+// jsonLines writes the events as the matched topic has them, one a line.
+type jsonLines struct {
+	w   *bufio.Writer
+	buf []byte
+}
+
+// NewJSON makes a sink of JSON lines.
+func NewJSON(w io.Writer) Sink { return &jsonLines{w: bufio.NewWriterSize(w, 64<<10)} }
+
+// Observed writes an event.
+func (j *jsonLines) Observed(_ int64, e *fleet.Event) error {
+	j.buf = append(e.AppendJSON(j.buf[:0]), '\n')
+	if _, err := j.w.Write(j.buf); err != nil {
+		return fmt.Errorf("write an event: %w", err)
+	}
+	return nil
+}
+
+// Ended writes a vehicle's last event, where it says anything.
+func (j *jsonLines) Ended(e *fleet.Event) error {
+	if e.Final == nil {
+		return nil
+	}
+	return j.Observed(0, e)
+}
+
+// Close writes what is buffered.
+func (j *jsonLines) Close() error {
+	if err := j.w.Flush(); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
+}
