@@ -72,6 +72,38 @@ func TestPostgresSurvivesKill(t *testing.T) {
 	}
 }
 
+// TestPostgresPaused: a paused server answers nobody, an open connection too,
+// and both go on after Resume.
+func TestPostgresPaused(t *testing.T) {
+	ctx := limit(t, time.Minute)
+	p, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{Unsafe: true, Logger: testLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := pgx.Connect(ctx, p.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := p.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	if err := conn.Ping(short); err == nil {
+		t.Error("a paused backend answered")
+	}
+	if err := p.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	exec(ctx, t, p.DSN(), "SELECT 1")
+}
+
 // TestPostgresFetched: a machine without Postgres gets one from Maven Central
 // that runs in the same way, under another user where this one is root.
 func TestPostgresFetched(t *testing.T) {

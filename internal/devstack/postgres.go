@@ -138,13 +138,49 @@ func (p *Postgres) Restart(ctx context.Context) error {
 	return p.start(ctx)
 }
 
+// Pause stops the server and all its backends in their tracks: connections stay
+// open and nothing answers. Resume lets them go on. Linux only.
+func (p *Postgres) Pause() error {
+	// The postmaster first: it makes no further backend then.
+	if err := p.process.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+
+	return p.signalBackends(syscall.SIGSTOP)
+}
+
+// Resume lets the server go on after Pause.
+func (p *Postgres) Resume() error {
+	return errors.Join(p.signalBackends(syscall.SIGCONT), p.process.signal(syscall.SIGCONT))
+}
+
+func (p *Postgres) signalBackends(sig syscall.Signal) error {
+	// Each backend leads a process group of its own.
+	pids, err := childrenOf(p.process.pid)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("signal a backend with %s: %w", sig, err)
+		}
+	}
+
+	return nil
+}
+
 // Stop ends the server, in order where it lets itself, and removes the folder
 // if it was temporary. It may be called twice.
 func (p *Postgres) Stop() error {
+	// A paused server cannot end in order.
+	var resume error
+	if p.process.alive() {
+		resume = p.Resume()
+	}
 	// SIGINT: fast shutdown, sessions are ended; SIGQUIT: immediate.
 	err := p.process.stop(postgresGrace, syscall.SIGINT, syscall.SIGQUIT)
 
-	return errors.Join(err, p.removeFolder())
+	return errors.Join(resume, err, p.removeFolder())
 }
 
 func (p *Postgres) prepareFolder() error {

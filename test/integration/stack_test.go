@@ -1,0 +1,203 @@
+//go:build integration
+
+package integration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Stack is a Kafka broker and a Postgres server that the tests of this package
+// share.
+type Stack struct {
+	Kind    string // "containers", "local processes" or "given"
+	Brokers []string
+	DSN     string // of the superuser's database; tests use NewDatabase
+
+	Broker   Server // nil when the servers were given
+	Database Server
+	stop     func() error
+}
+
+// Server can be broken: each of these returns when it has happened.
+type Server interface {
+	Kill() error                       // as kill -9
+	Restart(ctx context.Context) error // after Kill, at the same address
+	Pause() error                      // stops answering, keeps its connections
+	Resume() error
+}
+
+// stack is the package's; noStack says why there is none.
+var (
+	stack   *Stack
+	noStack error
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	stack, noStack = startStack(ctx, logger)
+	if noStack != nil {
+		fmt.Fprintln(os.Stderr, "no stack:", noStack)
+	} else {
+		fmt.Fprintf(os.Stderr, "running on %s: brokers %v\n", stack.Kind, stack.Brokers)
+		defer func() {
+			if err := stack.stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "stop the stack:", err)
+			}
+		}()
+	}
+
+	return m.Run()
+}
+
+// startStack chooses what to run on.
+func startStack(ctx context.Context, logger *slog.Logger) (*Stack, error) {
+	if brokers, dsn := os.Getenv("MILEPOST_TEST_BROKERS"), os.Getenv("MILEPOST_TEST_DSN"); brokers != "" && dsn != "" {
+		return &Stack{Kind: "given", Brokers: strings.Split(brokers, ","), DSN: dsn, stop: func() error { return nil }}, nil
+	}
+	switch kind := os.Getenv("MILEPOST_STACK"); kind {
+	case "containers":
+		return startContainers(ctx)
+	case "local":
+		return startLocal(ctx, logger)
+	case "":
+		s, err := startContainers(ctx)
+		if err == nil {
+			return s, nil
+		}
+		logger.InfoContext(ctx, "no containers, trying local processes", slog.Any("reason", err))
+		s, localErr := startLocal(ctx, logger)
+		if localErr != nil {
+			return nil, errors.Join(fmt.Errorf("containers: %w", err), fmt.Errorf("local processes: %w", localErr))
+		}
+
+		return s, nil
+	default:
+		return nil, fmt.Errorf("MILEPOST_STACK=%s: want containers or local", kind)
+	}
+}
+
+// useStack returns the package's stack. A machine that cannot have one skips
+// the test, unless the kind was demanded, as CI does.
+func useStack(t *testing.T) *Stack {
+	t.Helper()
+	if noStack == nil {
+		return stack
+	}
+	if os.Getenv("MILEPOST_STACK") != "" {
+		t.Fatalf("no stack: %v", noStack)
+	}
+	t.Skipf("no stack: %v", noStack)
+
+	return nil
+}
+
+// breakable is useStack for tests that break a server.
+func breakable(t *testing.T) *Stack {
+	t.Helper()
+	s := useStack(t)
+	if s.Broker == nil {
+		t.Skip("the servers were given, and this test breaks one")
+	}
+
+	return s
+}
+
+// NewDatabase makes an empty database for one test and returns its URL.
+func (s *Stack) NewDatabase(t *testing.T) string {
+	t.Helper()
+	ctx := limit(t, 30*time.Second)
+	name := "it_" + strings.ToLower(rand.Text()[:12])
+	conn, err := pgx.Connect(ctx, s.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(s.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+
+	return u.String()
+}
+
+// NewNames returns a raw topic that exists and an output prefix and group that
+// nobody else uses.
+func (s *Stack) NewNames(t *testing.T, partitions int32) (raw, prefix, group string) {
+	t.Helper()
+	base := "it-" + strings.ToLower(rand.Text()[:10])
+	raw, prefix, group = base+".raw", base, base+".group"
+	s.NewTopic(t, raw, partitions)
+
+	return raw, prefix, group
+}
+
+// NewTopic makes a topic of one replica.
+func (s *Stack) NewTopic(t *testing.T, name string, partitions int32) {
+	t.Helper()
+	_, err := kadm.NewClient(s.Client(t)).CreateTopic(limit(t, 30*time.Second), partitions, 1, nil, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Client returns a client of the stack's brokers that ends with the test.
+func (s *Stack) Client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(s.Brokers...))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+
+	return client
+}
+
+// limit is a context that ends with the test or after d.
+func limit(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+
+	return ctx
+}
+
+// eventually waits until probe returns nil, and fails the test with its last
+// error when that takes longer than d.
+func eventually(t *testing.T, d time.Duration, what string, probe func() error) {
+	t.Helper()
+	ctx := limit(t, d)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := probe()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, d, err)
+		case <-ticker.C:
+		}
+	}
+}

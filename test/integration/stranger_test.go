@@ -1,0 +1,192 @@
+//go:build integration
+
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Verdict is what a stranger can say about an output topic who knows Kafka and
+// CloudEvents headers and nothing of Milepost: no code of it is used here.
+type Verdict struct {
+	Raw      int      // records of the raw topic
+	Outputs  int      // committed outputs
+	Lost     []string // raw records without an output
+	Repeated []string // ids seen twice
+	Foreign  []string // outputs that name no raw record
+	Disorder []string // keys whose revisions do not rise in the output's order
+	Bad      []string // outputs whose headers contradict each other
+}
+
+// Clean tells that every observation came out exactly once and in order.
+func (v Verdict) Clean() bool {
+	return len(v.Lost)+len(v.Repeated)+len(v.Foreign)+len(v.Disorder)+len(v.Bad) == 0
+}
+
+func (v Verdict) String() string {
+	first := func(list []string) string {
+		return fmt.Sprintf("%d %v", len(list), list[:min(len(list), 3)])
+	}
+
+	return fmt.Sprintf("%d raw, %d outputs; lost %s; repeated %s; foreign %s; disorder %s; bad %s",
+		v.Raw, v.Outputs, first(v.Lost), first(v.Repeated), first(v.Foreign), first(v.Disorder), first(v.Bad))
+}
+
+// Judge reads the raw topic and the output topics to their present ends, the
+// outputs with read_committed, and says what it found. Dead letters count as
+// outputs when their topic is given, too.
+func Judge(t *testing.T, s *Stack, raw string, outputs ...string) Verdict {
+	t.Helper()
+	ctx := limit(t, 2*time.Minute)
+	var v Verdict
+	open := map[string]bool{} // <partition>/<offset> of raw records without an output
+	err := readAll(ctx, s.Brokers, raw, kgo.ReadUncommitted(), func(r *kgo.Record) {
+		v.Raw++
+		open[fmt.Sprintf("%d/%d", r.Partition, r.Offset)] = true
+	})
+	if err != nil {
+		t.Fatalf("read %s: %v", raw, err)
+	}
+	j := judge{raw: raw, known: maps.Clone(open), open: open, ids: map[string]bool{}, last: map[string]revision{}, verdict: &v}
+	for _, topic := range outputs {
+		if err := readAll(ctx, s.Brokers, topic, kgo.ReadCommitted(), j.take); err != nil {
+			t.Fatalf("read %s: %v", topic, err)
+		}
+	}
+	v.Lost = slices.Sorted(maps.Keys(open))
+
+	return v
+}
+
+type revision struct{ generation, offset int64 }
+
+type judge struct {
+	raw     string
+	known   map[string]bool
+	open    map[string]bool
+	ids     map[string]bool
+	last    map[string]revision // by output topic and key
+	verdict *Verdict
+}
+
+func (j *judge) take(r *kgo.Record) {
+	v := j.verdict
+	v.Outputs++
+	id, subject := header(r, "ce_id"), header(r, "ce_subject")
+	// <raw topic>/<topic generation>/<partition>/<offset>/<index>
+	parts := strings.Split(strings.TrimPrefix(id, j.raw+"/"), "/")
+	rev, err := parseRevision(header(r, "ce_revision"))
+	if err != nil || len(parts) != 4 || !strings.HasPrefix(id, j.raw+"/") {
+		v.Bad = append(v.Bad, id)
+
+		return
+	}
+	if subject != string(r.Key) || strconv.FormatInt(rev.generation, 10) != parts[0] || strconv.FormatInt(rev.offset, 10) != parts[2] {
+		v.Bad = append(v.Bad, id)
+	}
+	if j.ids[id] {
+		v.Repeated = append(v.Repeated, id)
+	}
+	j.ids[id] = true
+	source := parts[1] + "/" + parts[2]
+	if !j.known[source] {
+		v.Foreign = append(v.Foreign, id)
+	}
+	if parts[3] != "0" {
+		return // a further output of the same observation
+	}
+	delete(j.open, source)
+	key := r.Topic + "\x00" + string(r.Key)
+	if last, ok := j.last[key]; ok && (rev.generation < last.generation || rev.generation == last.generation && rev.offset <= last.offset) {
+		v.Disorder = append(v.Disorder, id)
+	}
+	j.last[key] = rev
+}
+
+func parseRevision(s string) (revision, error) {
+	generation, offset, ok := strings.Cut(s, ".")
+	if !ok {
+		return revision{}, errors.New("no revision")
+	}
+	g, err := strconv.ParseInt(generation, 10, 64)
+	if err != nil {
+		return revision{}, err
+	}
+	o, err := strconv.ParseInt(offset, 10, 64)
+
+	return revision{g, o}, err
+}
+
+func header(r *kgo.Record, name string) string {
+	for _, h := range r.Headers {
+		if h.Key == name {
+			return string(h.Value)
+		}
+	}
+
+	return ""
+}
+
+// readAll reads a topic from its start to the ends it has now. With
+// read_committed an end is the last stable offset, and it may be a marker: the
+// client's position says how far it is.
+func readAll(ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel, take func(*kgo.Record)) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(level),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords(),
+	)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	list := admin.ListEndOffsets
+	if level == kgo.ReadCommitted() {
+		list = admin.ListCommittedOffsets
+	}
+	ends, err := list(ctx, topic)
+	if err != nil {
+		return err
+	}
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return err
+	}
+	rest := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if start, ok := starts.Lookup(topic, o.Partition); ok && o.Offset > start.Offset {
+			rest[o.Partition] = o.Offset
+		}
+	})
+	for len(rest) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := errors.Join(ctx.Err(), fetches.Err()); err != nil {
+			return err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			end, ok := rest[r.Partition]
+			if !ok || r.Offset >= end {
+				return
+			}
+			if !r.Attrs.IsControl() {
+				take(r)
+			}
+			if r.Offset == end-1 {
+				delete(rest, r.Partition)
+			}
+		})
+	}
+
+	return nil
+}
