@@ -509,3 +509,11 @@ func (l *logged) count(message string) int {
 	}
 	return n
 }
+
+// publisherB is another process's publisher, on connections that are not watched.
+func (r *rig) publisherB() *Publisher {
+	watched := r.net
+	r.net = &wire{}
+	defer func() { r.net = watched }()
+	return r.publisher("b")
+}

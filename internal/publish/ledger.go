@@ -197,7 +197,11 @@ func (l *Ledger) pending(ctx context.Context, p stream.Partition) error {
 		return fmt.Errorf("fetch offset of %s: %w", p, err)
 	}
 	for _, g := range resp.Groups {
-		if err := kerr.ErrorForCode(g.ErrorCode); err != nil {
+		err := kerr.ErrorForCode(g.ErrorCode)
+		if is(err, kerr.GroupIDNotFound) {
+			return nil // a group that does not exist has nothing pending
+		}
+		if err != nil {
 			return fmt.Errorf("fetch offset of %s: %w", p, err)
 		}
 		for _, t := range g.Topics {

@@ -1,0 +1,157 @@
+package publish
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// What the protocol rests on, pinned on whichever broker is there.
+
+// E8: after the initialisation of its id by somebody else, the old producer's records, offset commit and end are all refused,
+// and its open transaction is gone for readers.
+func TestFactFencedProducer(t *testing.T) {
+	t.Parallel()
+	onBrokers(t, func(t *testing.T, r *rig) {
+		p := r.publisher("b")
+		id := LaneID(r.group, r.raw, "old", 0)
+		l := r.hang(id, 0, true)
+		began := time.Now()
+		if err := p.initID(r.ctx(), id); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("initialised in %s", time.Since(began))
+		member, generation := r.who.Generation()
+		err := p.commitOffsets(r.ctx(), l, []share{{tenure: r.tenure(1, 1)}}, member, generation)
+		if !is(err, kerr.InvalidProducerEpoch, kerr.ProducerFenced) {
+			t.Errorf("offset commit of the old producer: %v", err)
+		}
+		errs := l.send(r.ctx(), []*kgo.Record{{Topic: r.topics.Ledger(), Partition: 0, Value: []byte("late")}})
+		if !is(errs[0], kerr.InvalidProducerEpoch, kerr.ProducerFenced) {
+			t.Errorf("record of the old producer: %v", errs[0])
+		}
+		if err := l.end(r.ctx(), 5*time.Second); err == nil {
+			t.Error("the old producer's end was answered with success")
+		}
+		if records := r.records(r.topics.Ledger()); len(records) != 0 {
+			t.Errorf("%d records visible", len(records))
+		}
+	})
+}
+
+// H16: an empty member id with generation -1 is accepted without a check while the group is stable; that is why it is never
+// sent. A wrong generation and a wrong member are refused.
+func TestFactGroupChecks(t *testing.T) {
+	t.Parallel()
+	onBrokers(t, func(t *testing.T, r *rig) {
+		p := r.publisher("a")
+		member, generation := r.who.Generation()
+		for n, c := range []struct {
+			member     string
+			generation int32
+			want       *kerr.Error
+		}{
+			{member, generation, nil},
+			{member, generation + 1, kerr.IllegalGeneration},
+			{member, generation - 1, kerr.IllegalGeneration},
+			{"nobody", generation, kerr.UnknownMemberID},
+			{"", -1, nil},
+		} {
+			l := r.hang(LaneID(r.group, r.raw, "facts", n), 0, false)
+			err := p.commitOffsets(r.ctx(), l, []share{{tenure: r.tenure(0, 1)}}, c.member, c.generation)
+			if c.want == nil && err != nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("member %q, generation %+d: got %v, want %v", c.member, c.generation-generation, err, c.want)
+			}
+			l.drop()
+			if err := p.initID(r.ctx(), l.id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// P3: the coordinator checks member and generation, not whose partition it is: the committed offset is a hint.
+func TestFactForeignPartition(t *testing.T) {
+	t.Parallel()
+	onBrokers(t, func(t *testing.T, r *rig) {
+		other := r.join()
+		eventually(t, func() bool {
+			groups, err := kadm.NewClient(r.admin).DescribeGroups(r.ctx(), r.group)
+			return err == nil && groups[r.group].State == "Stable" && len(groups[r.group].Members) == 2
+		})
+		p := r.publisher("a")
+		var member string
+		var generation int32
+		l := r.hang(LaneID(r.group, r.raw, "foreign", 0), 0, false)
+		eventually(t, func() bool {
+			member, generation = other.GroupMetadata()
+			return generation > 0
+		})
+		var shares []share
+		for n := range int32(rigPartitions) {
+			shares = append(shares, share{tenure: r.tenure(n, 1)})
+		}
+		eventually(t, func() bool {
+			member, generation = other.GroupMetadata()
+			return p.commitOffsets(r.ctx(), l, shares, member, generation) == nil
+		})
+	})
+}
+
+// H11: franz-go answers a commit with nil although it aborted, when no record was acknowledged: acknowledgements are
+// counted, its answer alone is not believed.
+func TestFactCommitOfNothing(t *testing.T) {
+	t.Parallel()
+	onBrokers(t, func(t *testing.T, r *rig) {
+		p := r.publisher("a")
+		l := &lane{id: "nothing-" + r.group, opts: p.cfg.laneOptions()}
+		if err := l.prepare(r.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		defer l.drop()
+		if err := l.begin(); err != nil {
+			t.Fatal(err)
+		}
+		errs := l.send(r.ctx(), []*kgo.Record{{Topic: r.topics.Matched(), Value: make([]byte, 2_000_000)}})
+		if !errors.Is(errs[0], kerr.MessageTooLarge) {
+			t.Fatalf("got %v", errs[0])
+		}
+		if err := l.client.EndTransaction(r.ctx(), kgo.TryCommit); err != nil {
+			t.Errorf("got %v: franz-go has changed, the rule may be loosened", err)
+		}
+	})
+}
+
+// P22: many small transactions on one id go on although each takes a producer epoch.
+func TestManyTransactions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("300 transactions")
+	}
+	t.Parallel()
+	onBrokers(t, func(t *testing.T, r *rig) {
+		p := r.publisher("a")
+		ten := r.tenure(0, 1)
+		inits := 0
+		r.net.mu.Lock()
+		r.net.note = func(k kmsg.Key) {
+			if k == kmsg.InitProducerID {
+				inits++
+			}
+		}
+		r.net.mu.Unlock()
+		for i := range int64(300) {
+			r.mustPublish(p, int(i%2), r.commits(ten, i, 1))
+		}
+		if inits != 2 {
+			t.Errorf("%d initialisations for two lanes", inits)
+		}
+		if got := len(r.ids(r.topics.Matched())); got != 300 {
+			t.Errorf("%d outputs visible, want 300", got)
+		}
+	})
+}
