@@ -180,3 +180,8 @@ func reasonOf(err error) string {
 	}
 	return err.Error()
 }
+
+// NoTime is the error of a fix that needs a time and has none.
+func NoTime(name string, line int) *RowError {
+	return &RowError{File: filepath.Base(name), Line: line, Reason: "the fix has no time; give --assume-step, such as 1s, to assume one"}
+}

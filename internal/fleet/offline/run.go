@@ -23,8 +23,8 @@ type Options struct {
 	AssumeStep time.Duration
 }
 
-// ErrNoTime says that a fix without time was refused.
-var ErrNoTime = errors.New("the fix has no time; give --assume-step, such as 1s, to assume one")
+// ErrNoTime says that a fix without time was refused: there is no step to assume.
+var ErrNoTime = errors.New("the fix has no time")
 
 // EndOfTrace is the disposition of the event that makes a vehicle's open stretch final. It stands for no observation.
 const EndOfTrace = "end_of_trace"
@@ -97,7 +97,7 @@ func (r *Run) File(in io.Reader, name string, opts tracefile.Options, refused fu
 		if err == nil {
 			err = r.Add(&fix)
 			if errors.Is(err, ErrNoTime) {
-				err = &tracefile.RowError{File: name, Line: fix.Line, Reason: ErrNoTime.Error()}
+				err = tracefile.NoTime(name, fix.Line)
 			}
 		}
 		if row := (*tracefile.RowError)(nil); errors.As(err, &row) {
