@@ -14,9 +14,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"milepost/internal/commit"
 	"milepost/internal/commit/committest"
 	"milepost/internal/devstack"
 	"milepost/internal/pgstore"
+	"milepost/internal/stream"
 )
 
 // server is the Postgres that the package's tests share; each test has a database of its own.
@@ -27,6 +29,9 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
+	if dsn := os.Getenv(childDSN); dsn != "" {
+		os.Exit(child(dsn))
+	}
 	flag.Parse()
 	os.Exit(run(m))
 }
@@ -59,8 +64,8 @@ func database(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("t_%d_%d", os.Getpid(), server.next.Add(1))
 	admin := connect(t, server.dsn)
-	exec(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { exec(t, connect(t, server.dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
+	execute(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, connect(t, server.dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
 	u, err := url.Parse(server.dsn)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
 		t.Fatalf("MILEPOST_TEST_DSN must be a URL: %v", err)
@@ -107,18 +112,18 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-func exec(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
+func execute(t testing.TB, conn *pgx.Conn, statement string, args ...any) {
 	t.Helper()
-	if _, err := conn.Exec(context.WithoutCancel(t.Context()), sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+	if _, err := conn.Exec(context.WithoutCancel(t.Context()), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
 	}
 }
 
-func scalar[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
+func scalar[T any](t testing.TB, conn *pgx.Conn, statement string, args ...any) T {
 	t.Helper()
 	var v T
-	if err := conn.QueryRow(context.WithoutCancel(t.Context()), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+	if err := conn.QueryRow(context.WithoutCancel(t.Context()), statement, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", statement, err)
 	}
 	return v
 }
@@ -143,6 +148,43 @@ func waiters(t testing.TB, conn *pgx.Conn, pattern string) int {
 }
 
 // T1: Postgres and the memory store pass one suite.
-func TestConformance(t *testing.T) {
-	committest.Run(t, func(t *testing.T) committest.Stores { return store(t, migrated(t)) })
+func TestConformance(t *testing.T) { conform(t) }
+
+// conform runs the suite on one store, whose tables are emptied before each test.
+func conform(t *testing.T, change ...func(*pgstore.Config)) {
+	dsn := migrated(t)
+	s := store(t, dsn, change...)
+	admin := connect(t, dsn)
+	committest.Run(t, func(t *testing.T) committest.Stores {
+		execute(t, admin, "TRUNCATE partition_owner, partition_frontier, checkpoint, quarantine")
+		return s
+	})
+}
+
+// own acquires a partition as a new tenure, whoever had it.
+func own(t testing.TB, s *pgstore.Store, p stream.Partition, instance string, nonce byte) *commit.Tenure {
+	t.Helper()
+	rows, err := s.Epochs(t.Context(), "g", []stream.Partition{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	won, err := s.Acquire(t.Context(), []commit.Claim{claimOf(rows[0], instance, nonce)})
+	if err != nil || !won[0] {
+		t.Fatalf("acquire %s over epoch %d: %v, %v", p, rows[0].Epoch, won, err)
+	}
+	return tenureOf(p, rows[0].Epoch+1, nonce)
+}
+
+func claimOf(row commit.OwnerRow, instance string, nonce byte) commit.Claim {
+	return commit.Claim{
+		Group: "g", Partition: row.Partition, Expected: row.Epoch, Nonce: stream.Nonce{nonce}, Generation: 7,
+		MemberID: "member-" + instance, Instance: instance, Lanes: 3, TopicID: [16]byte{1}, TopicGeneration: 1,
+		LedgerTopicID: [16]byte{2}, Partitions: 8, First: stream.Frontier{Next: committest.Rev(100), LeaderEpoch: 5}, FirstFloor: 10,
+	}
+}
+
+func tenureOf(p stream.Partition, epoch stream.Epoch, nonce byte) *commit.Tenure {
+	return commit.NewTenure(commit.Ownership{
+		Group: "g", Partition: p, TopicGeneration: 1, Epoch: epoch, Nonce: stream.Nonce{nonce}, MemberID: "member",
+	})
 }
