@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -77,16 +78,35 @@ type rig struct {
 	owners   *owners
 	info     TopicsInfo
 	tune     func(*Config)
+	virtual  *kfake.VirtualNetwork // nil: TCP
 }
 
 const rigPartitions = 4
 
 func newRig(t testing.TB, brokers []string, tune func(*Config)) *rig {
 	t.Helper()
+	return newRigOn(t, nil, brokers, tune)
+}
+
+// inBubble runs the test in virtual time on a kfake cluster of its own.
+func inBubble(t *testing.T, test func(t *testing.T, r *rig, c *kfake.Cluster)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		network := &kfake.VirtualNetwork{}
+		c := fakeCluster(t, kfake.ListenFn(network.Listen), kfake.Ports(9092))
+		test(t, newRigOn(t, network, []string{"127.0.0.1:9092"}, nil), c)
+	})
+}
+
+func newRigOn(t testing.TB, virtual *kfake.VirtualNetwork, brokers []string, tune func(*Config)) *rig {
+	t.Helper()
 	name := fmt.Sprintf("t%x", random(5))
 	r := &rig{
 		t: t, brokers: brokers, net: &wire{}, topics: Topics{Prefix: name}, raw: name + ".raw", group: name + ".group",
-		assigned: make(chan struct{}, 100), owners: &owners{}, tune: tune,
+		assigned: make(chan struct{}, 100), owners: &owners{}, tune: tune, virtual: virtual,
+	}
+	if virtual != nil {
+		r.net.base = virtual.DialContext
 	}
 	r.admin = r.client()
 	info, err := EnsureTopics(r.ctx(), r.admin, TopicsSpec{Topics: r.topics, Raw: r.raw, Create: true, RawPartitions: rigPartitions})
@@ -114,6 +134,9 @@ func (r *rig) ctx() context.Context {
 
 func (r *rig) client(opts ...kgo.Opt) *kgo.Client {
 	r.t.Helper()
+	if r.virtual != nil {
+		opts = append(opts, kgo.Dialer(r.virtual.DialContext))
+	}
 	c, err := kgo.NewClient(append(ClientOptions(ClientConfig{Brokers: r.brokers}), opts...)...)
 	if err != nil {
 		r.t.Fatal(err)
@@ -373,6 +396,7 @@ func (o *owners) failWith(err error) {
 
 // wire dials for the publisher's clients. It sees each request's API key and can cut connections.
 type wire struct {
+	base func(ctx context.Context, network, address string) (net.Conn, error) // nil: TCP
 	mu   sync.Mutex
 	down bool
 	note func(key kmsg.Key)
@@ -398,7 +422,11 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 	if down {
 		return nil, errCut
 	}
-	c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	base := w.base
+	if base == nil {
+		base = (&net.Dialer{}).DialContext
+	}
+	c, err := base(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

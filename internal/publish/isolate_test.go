@@ -67,8 +67,9 @@ func TestRecordTooLarge(t *testing.T) {
 func TestHalving(t *testing.T) {
 	t.Parallel()
 	onBrokers(t, func(t *testing.T, r *rig) {
-		limit := "4000"
-		if _, err := kadm.NewClient(r.admin).AlterTopicConfigs(r.ctx(), []kadm.AlterConfig{{Name: "max.message.bytes", Value: &limit}}, r.topics.Matched()); err != nil {
+		small := r.topics.Prefix + ".small"
+		limits := map[string]*string{"max.message.bytes": kadm.StringPtr("4000")}
+		if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, limits, small); err != nil {
 			t.Fatal(err)
 		}
 		p := r.publisher("a")
@@ -79,7 +80,7 @@ func TestHalving(t *testing.T) {
 			if i == 6 {
 				size = 6000
 			}
-			o := r.output(r.topics.Matched(), ten, c.Key, c.Revision, size)
+			o := r.output(small, ten, c.Key, c.Revision, size)
 			o.Key = []byte("one partition") // so that all share a request
 			batch[i] = with(c, o)
 		}
@@ -88,7 +89,7 @@ func TestHalving(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantClasses(t, out, map[int]commit.Class{6: commit.Permanent})
-		r.wantOnce(r.topics.Matched(), without(batch, 6))
+		r.wantOnce(small, without(batch, 6))
 		// All positions' entries are at or above the one that is given, so a floor there misses none.
 		entries, _ := r.entries(p, 0, out.Positions[ten.Partition])
 		if len(entries) != 8 {

@@ -239,7 +239,12 @@ func (l *Ledger) DeleteBelow(ctx context.Context, p stream.Partition, floor int6
 	if err == nil {
 		err = resps.Error()
 	}
-	if err != nil && !is(err, kerr.OffsetOutOfRange) {
+	if is(err, kerr.OffsetOutOfRange) {
+		if start, serr := l.read.bound(ctx, p.Number, atStart); serr == nil && start >= floor {
+			return nil
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("delete records of ledger %s/%d below %d: %w", l.read.topic, p.Number, floor, err)
 	}
 	return nil

@@ -203,7 +203,6 @@ func (p *Publisher) Publish(ctx context.Context, n int, batch []commit.Commit) (
 	if err != nil {
 		return commit.Published{}, err
 	}
-	p.away.over(ctx)
 	return b.out, nil
 }
 
@@ -270,7 +269,10 @@ func (p *Publisher) finish(ctx context.Context, l *lane, b *batchState, part []i
 			}
 			p.awaitGroup(ctx, b, part, refused, changed)
 		default:
-			p.away.note(ctx, err)
+			// A lane that was fenced is well again at the next try: that is no outage.
+			if try > 0 {
+				p.away.note(ctx, err)
+			}
 			p.wait(ctx, b, part, backoff(try))
 		}
 	}

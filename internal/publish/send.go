@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -141,10 +140,7 @@ func (l *lane) sendLedger(ctx context.Context, topic string, b *batchState, shar
 		if err != nil {
 			return nil, suspects(s.commits, err)
 		}
-		records = append(records, &kgo.Record{
-			Topic: topic, Partition: s.tenure.Partition.Number, Value: value,
-			Key: []byte(strconv.FormatInt(int64(s.tenure.Partition.Number), 10)),
-		})
+		records = append(records, &kgo.Record{Topic: topic, Partition: s.tenure.Partition.Number, Value: value})
 	}
 	results := l.send(ctx, records)
 	err := judge(results, func(n int, to func(int)) {

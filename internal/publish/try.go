@@ -156,6 +156,7 @@ func (p *Publisher) transact(ctx context.Context, l *lane, b *batchState, part [
 	}
 	err = l.end(ctx, p.cfg.TransactionTimeout)
 	if err == nil {
+		p.away.over(ctx)
 		b.published(positions)
 		return nil
 	}
