@@ -70,6 +70,7 @@ func (w *window) appendLayers(b []byte, base sighting) []byte {
 		b = binary.AppendUvarint(b, uint64(l.n)<<1|bound)
 		b = binary.AppendUvarint(b, uint64(l.inc))
 		b = binary.AppendUvarint(b, uint64(l.seen-l.s.at))
+		b = binary.AppendUvarint(b, uint64(l.stood-l.s.at))
 		edge := int64(0)
 		for _, c := range l.c[:l.n] {
 			b = binary.AppendVarint(b, int64(c.edge)-edge)
@@ -81,11 +82,7 @@ func (w *window) appendLayers(b []byte, base sighting) []byte {
 		b = binary.AppendUvarint(b, uint64(l.skips))
 		last := skip{seq: l.s.seq, at: l.s.at}
 		for _, sk := range skips[:l.skips] {
-			standing := uint64(0)
-			if sk.standing {
-				standing = 1
-			}
-			b = binary.AppendUvarint(b, uint64(sk.seq-last.seq)<<1|standing)
+			b = binary.AppendUvarint(b, uint64(sk.seq-last.seq)<<3|uint64(sk.what))
 			b = binary.AppendUvarint(b, uint64(sk.at-last.at))
 			b = binary.AppendUvarint(b, uint64(sk.dist-last.dist))
 			last = sk
@@ -147,7 +144,8 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 	r.check(l.n > 0)
 	l.inc = int32(r.uint(never))
 	l.seen = l.s.at + int64(r.uint(2*maxMicro))
-	r.check(l.seen <= w.last)
+	l.stood = l.s.at + int64(r.uint(2*maxMicro))
+	r.check(l.seen <= w.last && l.stood <= l.seen)
 	edge := int64(0)
 	for j := range l.n {
 		c := &l.c[j]
@@ -169,8 +167,9 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 	last := skip{seq: l.s.seq, at: l.s.at}
 	for k := 0; k < l.skips && !r.bad; k++ {
 		d := r.uint(1 << 62)
-		sk := skip{seq: last.seq + int64(d>>1), at: last.at + int64(r.uint(2*maxMicro)), standing: d&1 != 0}
+		sk := skip{seq: last.seq + int64(d>>3), at: last.at + int64(r.uint(2*maxMicro)), what: Disposition(d & 7)}
 		sk.dist = last.dist + int32(r.uint(maxCrow))
+		r.check(sk.what == Standing || sk.what == Interpolated || sk.what == Outlier)
 		r.check(sk.seq > last.seq && sk.seq < w.seq && sk.at > last.at && sk.at <= w.last && sk.dist >= last.dist && sk.dist <= maxCrow)
 		w.skips = append(w.skips, sk)
 		last = sk

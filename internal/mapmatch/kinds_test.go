@@ -134,7 +134,7 @@ func TestM15_WildPoint(t *testing.T) {
 
 // M15: an outlier that looks plausible when it comes is left out when the next point shows what it was.
 func TestM15_PlausibleOutlierIsTakenBack(t *testing.T) {
-	m := roadnettest.Parse(t, "A(0,0)-B(2000,0); C(0,250)-D(2000,250); A-C; B-D")
+	m := roadnettest.Parse(t, "A(0,0)-E(1150,0)-B(2000,0); C(0,250)-F(1150,250)-D(2000,250); E-F")
 	var fixes []fix
 	for i := range 20 {
 		f := fix{x: 1000 + 15*float64(i), at: float64(i)}
@@ -144,9 +144,11 @@ func TestM15_PlausibleOutlierIsTakenBack(t *testing.T) {
 		fixes = append(fixes, f)
 	}
 	d := run(t, m, fixes)
-	d.is("route", d.route(), "AB")
+	d.is("route", d.route(), "AE EB")
 	d.is("length", math.Round(d.length()), 285.0)
 	d.is("breaks", len(d.breaks()), 0)
+	d.is("final points", len(d.track.Points), 20)
+	d.is("the tenth", d.track.Points[10].Disposition, Outlier)
 }
 
 // M16 and M18: what no road connects is two legs with a reason, and no line between them.

@@ -172,6 +172,9 @@ func (m *Matcher) close(r *Result, why Break) {
 	m.w.cut()
 }
 
+// standingSpeed in cm/s: receivers that stand still report less.
+const standingSpeed = 150
+
 // skip takes a sighting too near the newest layer to tell anything new: false when it is not.
 func (m *Matcher) skip(r *Result, s sighting) bool {
 	w := &m.w
@@ -179,10 +182,10 @@ func (m *Matcher) skip(r *Result, s sighting) bool {
 	dist := crow(l.s.place, s.place)
 	sigma := int64(max(m.lim.sigma(l.s), m.lim.sigma(s)))
 	near := max(500, sigma/2)
-	standing := s.speed >= 0 && s.speed < 100
+	standing := s.speed >= 0 && s.speed < standingSpeed
 	if s.speed < 0 {
-		// Without a speed: slower than a walk since it was first seen here.
-		standing = dist*1_000_000 < 70*(s.at-l.s.at)
+		// Without a speed: slower than a walk since it was first seen here, or not yet seen to move at all (M9).
+		standing = dist*1_000_000 < 70*(s.at-l.s.at) || len(w.layers) == 1 && !w.final
 	}
 	if standing {
 		near = max(near, 2*sigma)
@@ -190,9 +193,10 @@ func (m *Matcher) skip(r *Result, s sighting) bool {
 	if dist >= near {
 		return false
 	}
-	sk := skip{seq: s.seq, at: s.at, dist: int32(dist), standing: standing}
+	sk := skip{seq: s.seq, at: s.at, dist: int32(dist), what: Interpolated}
 	if standing {
-		sk.dist = 0
+		sk.dist, sk.what = 0, Standing
+		l.stood = s.at
 	}
 	if l.skips > 0 {
 		sk.dist = max(sk.dist, w.skips[len(w.skips)-1].dist)
@@ -200,10 +204,7 @@ func (m *Matcher) skip(r *Result, s sighting) bool {
 	w.skips = append(w.skips, sk)
 	l.skips++
 	l.seen = s.at
-	r.Disposition = Interpolated
-	if standing {
-		r.Disposition = Standing
-	}
+	r.Disposition = sk.what
 	m.rest(r)
 	return true
 }

@@ -69,7 +69,7 @@ func (m *Matcher) rest(r *Result) {
 		m.conclude(r, c)
 		j, n = j-c, n-c
 	}
-	if n == 0 && (len(w.skips) > maxSkips || w.last-w.layers[0].s.at > m.lim.window) {
+	if n == 0 && w.final && (len(w.skips) > maxSkips || w.last-w.skips[0].at > m.lim.window) {
 		m.land(r)
 	}
 	r.Supersedes = w.layers[j].s.seq + 1
@@ -83,7 +83,7 @@ func (m *Matcher) land(r *Result) {
 	c := a.c[0]
 	for _, sk := range w.skips {
 		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, c.edge, c.along, 1, Standing))
-		a.s.seq, a.s.at, a.seen = sk.seq, sk.at, sk.at
+		a.s.seq, a.stood = sk.seq, sk.at
 	}
 	w.skips, a.skips = w.skips[:0], 0
 }
@@ -130,12 +130,12 @@ func (m *Matcher) provide(r *Result, j, n int) {
 	for i := max(j, 0); i < n; i++ {
 		from, to := &w.layers[i], &w.layers[i+1]
 		m.legs = m.hop(m.legs[:0], from, from.c[m.now[i]], to, to.c[m.now[i+1]])
-		r.Path = m.spans(r.Path, m.legs, m.leaves(i), to.s.at)
+		r.Path = m.spans(r.Path, m.legs, from.stood, to.s.at)
 		to.bound = i+1 == n
 	}
 	g := m.restLeg()
 	m.legs = append(m.legs[:0], g)
-	r.Path = m.spans(r.Path, m.legs, m.leaves(n), w.last)
+	r.Path = m.spans(r.Path, m.legs, w.newest().stood, w.last)
 	r.Provisional = m.position(w.seq-1, w.last, g.edge, g.to, m.share(), r.Disposition)
 }
 
@@ -207,8 +207,8 @@ func (m *Matcher) conclude(r *Result, c int) {
 		from, to := &w.layers[i], &w.layers[i+1]
 		end := to.c[m.now[i+1]]
 		m.legs = m.hop(m.legs[:0], from, from.c[m.now[i]], to, end)
-		r.FinalPath = m.spans(r.FinalPath, m.legs, m.leaves(i), to.s.at)
-		m.place(r, skips[:from.skips], shares[i+1])
+		r.FinalPath = m.spans(r.FinalPath, m.legs, from.stood, to.s.at)
+		m.place(r, skips[:from.skips], from.stood, to.s.at, shares[i+1])
 		skips = skips[from.skips:]
 		r.FinalPoints = append(r.FinalPoints, *m.position(to.s.seq, to.s.at, end.edge, end.along, shares[i+1], Matched))
 	}
@@ -231,46 +231,32 @@ func (m *Matcher) finish(r *Result) {
 	m.conclude(r, n)
 	g := m.restLeg()
 	m.legs = append(m.legs[:0], g)
-	r.FinalPath = m.spans(r.FinalPath, m.legs, w.newest().s.at, w.newest().seen)
-	m.place(r, w.skips, share)
-	w.skips = w.skips[:0]
-	w.newest().skips = 0
+	l := w.newest()
+	r.FinalPath = m.spans(r.FinalPath, m.legs, l.stood, l.seen)
+	m.place(r, w.skips, l.stood, l.seen, share)
+	w.skips, l.skips = w.skips[:0], 0
 }
 
-// place puts out skips along m.legs, which begin at their layer.
-func (m *Matcher) place(r *Result, skips []skip, share float64) {
-	if len(m.legs) == 0 {
-		return
+// place puts out a layer's skips along m.legs, which begin at the layer and are driven between two times.
+func (m *Matcher) place(r *Result, skips []skip, start, end int64, share float64) {
+	total := int64(0)
+	for _, g := range m.legs {
+		total += int64(max(g.to-g.from, 0))
 	}
 	for _, sk := range skips {
-		left, i := sk.dist, 0
-		for i < len(m.legs)-1 && left > m.legs[i].to-m.legs[i].from {
-			left -= m.legs[i].to - m.legs[i].from
+		left := int64(sk.dist)
+		if sk.what == Outlier && sk.at > start {
+			left = max(left, total*(sk.at-start)/(end-start))
+		}
+		left = min(left, total)
+		i := 0
+		for i < len(m.legs)-1 && left > int64(m.legs[i].to-m.legs[i].from) {
+			left -= int64(m.legs[i].to - m.legs[i].from)
 			i++
 		}
 		g := m.legs[i]
-		d := Interpolated
-		if sk.standing {
-			d = Standing
-		}
-		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, g.edge, min(g.from+left, g.to), share, d))
+		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, g.edge, min(g.from+int32(left), g.to), share, sk.what))
 	}
-}
-
-// leaves is when the vehicle went on from layer i: when it was last seen standing there.
-func (m *Matcher) leaves(i int) int64 {
-	w := &m.w
-	first := 0
-	for j := range i {
-		first += w.layers[j].skips
-	}
-	t := w.layers[i].s.at
-	for _, sk := range w.skips[first : first+w.layers[i].skips] {
-		if sk.standing {
-			t = sk.at
-		}
-	}
-	return t
 }
 
 // share is the share of the newest layer's probability that its best candidate has.

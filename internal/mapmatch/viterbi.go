@@ -37,7 +37,7 @@ func (m *Matcher) spots(s sighting) []spot {
 // begin starts a stretch at a sighting.
 func (m *Matcher) begin(s sighting, spots []spot) {
 	l := m.w.grow()
-	l.s, l.seen, l.bound = s, s.at, true
+	l.s, l.seen, l.stood, l.bound = s, s.at, s.at, true
 	for _, sp := range spots {
 		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: sp.emission, back: -1}
 		l.n++
@@ -65,7 +65,7 @@ func (m *Matcher) settle(l *layer) {
 // may be tried and thrown away.
 func (m *Matcher) link(from *layer, s sighting, spots []spot, to *layer) bool {
 	st := m.lim.step(from, s)
-	to.s, to.seen, to.skips, to.bound = s, s.at, 0, true
+	to.s, to.seen, to.stood, to.skips, to.bound = s, s.at, s.at, 0, true
 	m.relax(&st, from, spots, to, false)
 	if (to.n == 0 || to.inc > suspicious) && st.near < st.reach {
 		m.relax(&st, from, spots, to, true)
@@ -133,11 +133,11 @@ func (m *Matcher) extend(s sighting, spots []spot) bool {
 	n := len(w.layers)
 	prev := &w.layers[n-1]
 	ok := m.link(prev, s, spots, &m.next)
-	droppable := n >= 2 && prev.skips == 0
+	droppable := n >= 2 && prev.skips == 0 && len(w.skips) < maxSkips
 	if droppable && (!ok || prev.inc+m.next.inc > outlying) {
 		without := m.link(&w.layers[n-2], s, spots, &m.alt)
 		if without && (!ok || int64(m.alt.inc)+outlying < int64(prev.inc)+int64(m.next.inc)) {
-			w.layers = w.layers[:n-1]
+			w.takeBack()
 			*w.grow() = m.alt
 			return true
 		}
@@ -146,4 +146,17 @@ func (m *Matcher) extend(s sighting, spots []spot) bool {
 		*w.grow() = m.next
 	}
 	return ok
+}
+
+// takeBack makes the newest layer an outlier: it gets a place by its time on the way between its neighbours.
+func (w *window) takeBack() {
+	out := w.newest().s
+	w.layers = w.layers[:len(w.layers)-1]
+	l := w.newest()
+	sk := skip{seq: out.seq, at: out.at, what: Outlier}
+	if l.skips > 0 {
+		sk.dist = w.skips[len(w.skips)-1].dist
+	}
+	w.skips = append(w.skips, sk)
+	l.skips++
 }

@@ -21,6 +21,7 @@ type cand struct {
 type layer struct {
 	s     sighting
 	seen  int64 // microseconds: when the vehicle was last seen here
+	stood int64 // microseconds: until when it stood here
 	inc   int32 // what the layer added to the best cost
 	skips int   // positions that belong to it: window.skips, in order
 	bound bool  // a provisional stretch that was put out ends here
@@ -28,11 +29,11 @@ type layer struct {
 	c     [maxCands]cand
 }
 
-// skip is an observation too near the layer before to be one of its own.
+// skip is an observation that is no layer: too near the one before to tell anything new, or taken back as an outlier.
 type skip struct {
-	seq, at  int64
-	dist     int32 // cm from the layer, never less than the skip's before
-	standing bool
+	seq, at int64
+	dist    int32 // cm from the layer, never less than the skip's before; an outlier has that one's
+	what    Disposition
 }
 
 // window is a state, decoded. Layers are in order of time; where final is set the first is the anchor: already announced, with one
@@ -69,7 +70,7 @@ func (w *window) grow() *layer {
 		w.layers = append(w.layers, layer{})
 	}
 	l := w.newest()
-	l.s, l.seen, l.inc, l.skips, l.bound, l.n = sighting{}, 0, 0, 0, false, 0
+	l.s, l.seen, l.stood, l.inc, l.skips, l.bound, l.n = sighting{}, 0, 0, 0, 0, false, 0
 	return l
 }
 
