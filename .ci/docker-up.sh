@@ -113,7 +113,9 @@ postgres=$chosen
 image kafka "$kafka" || without "the Kafka image cannot be had"
 kafka=$chosen
 {
-	[ -n "${DOCKER_HOST:-}" ] && echo "export DOCKER_HOST=$DOCKER_HOST"
+	# A daemon of this machine publishes ports on its loopback, also where this
+	# machine looks like a container.
+	[ -n "${DOCKER_HOST:-}" ] && echo "export DOCKER_HOST=$DOCKER_HOST TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1"
 	echo "export MILEPOST_KAFKA_IMAGE=$kafka MILEPOST_POSTGRES_IMAGE=$postgres"
 	# Without a registry the reaper's image is out of reach, too.
 	[ "$stand_ins" = 1 ] && echo "export TESTCONTAINERS_RYUK_DISABLED=true"

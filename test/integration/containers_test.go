@@ -81,15 +81,18 @@ func startContainers(ctx context.Context) (s *Stack, err error) {
 	}, nil
 }
 
+// startKafkaContainer runs one KRaft node. The broker speaks to itself (markers
+// of transactions) on a listener of its own: the address that clients use is
+// not there inside the container.
 func startKafkaContainer(ctx context.Context, docker *testcontainers.DockerClient, addr, port string) (*dockerServer, error) {
 	env := map[string]string{
 		"KAFKA_NODE_ID": "1", "KAFKA_PROCESS_ROLES": "broker,controller",
 		"KAFKA_CONTROLLER_QUORUM_VOTERS":                         "1@localhost:9093",
-		"KAFKA_LISTENERS":                                        "PLAINTEXT://:9092,CONTROLLER://:9093",
-		"KAFKA_ADVERTISED_LISTENERS":                             "PLAINTEXT://" + addr,
-		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP":                   "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		"KAFKA_LISTENERS":                                        "PLAINTEXT://:9092,BROKER://:9094,CONTROLLER://:9093",
+		"KAFKA_ADVERTISED_LISTENERS":                             "PLAINTEXT://" + addr + ",BROKER://localhost:9094",
+		"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP":                   "PLAINTEXT:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
 		"KAFKA_CONTROLLER_LISTENER_NAMES":                        "CONTROLLER",
-		"KAFKA_INTER_BROKER_LISTENER_NAME":                       "PLAINTEXT",
+		"KAFKA_INTER_BROKER_LISTENER_NAME":                       "BROKER",
 		"KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR":                 "1",
 		"KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS":                     "8",
 		"KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR":         "1",
