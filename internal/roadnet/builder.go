@@ -188,7 +188,10 @@ func (b *Builder) touches(p, q vertex) bool {
 	if max(p.point().Lat, q.point().Lat) < b.box.South || min(p.point().Lat, q.point().Lat) > b.box.North {
 		return false
 	}
-	width := wrapDegPositive(b.box.East - b.box.West)
+	width := b.box.East - b.box.West
+	if width < 360 {
+		width = wrapDegPositive(width)
+	}
 	west := p.point().Lon
 	run := wrapDeg(q.point().Lon - west)
 	if run < 0 {
