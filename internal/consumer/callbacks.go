@@ -66,7 +66,7 @@ func (s *session) onRevoked(work context.Context, gone []int32) {
 	_, _, leave := s.enter()
 	defer leave()
 	if err := s.retire(work, s.forget(gone), s.c.cfg.DrainGrace); err != nil {
-		s.c.log.Error("ownership was lost during the drain", slog.Any("err", err))
+		s.c.log.Warn("the drain was not complete; the next owner recovers", slog.Any("err", err))
 	}
 }
 
@@ -99,15 +99,15 @@ func (s *session) forget(gone []int32) []*worker {
 	return workers
 }
 
-// adjustOffsets replaces the group's committed offsets by the frontiers. A partition that is not acquired gets any
-// valid offset and stays paused; its worker seeks when there is one.
+// adjustOffsets replaces the group's committed offsets by the frontiers. A partition that is not acquired stays paused
+// at 0, which is never above a frontier: should its worker's seek come to nothing, what comes is too old, never a gap.
 func (s *session) adjustOffsets(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n, committed := range offsets[s.c.cfg.Topic] {
 		sl := s.assigned[n]
 		if sl == nil || sl.worker == nil {
-			offsets[s.c.cfg.Topic][n] = kgo.NewOffset().At(max(committed.EpochOffset().Offset, 0))
+			offsets[s.c.cfg.Topic][n] = kgo.NewOffset().At(0)
 			s.client.PauseFetchPartitions(map[string][]int32{s.c.cfg.Topic: {n}})
 			continue
 		}

@@ -36,6 +36,8 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	// The machine ends its drain by itself shortly before the consumer would drop it, so that its report is whole.
+	cfg.Partition.DrainGrace = min(cfg.Partition.DrainGrace, max(cfg.DrainGrace-2*cfg.Partition.Tick, cfg.DrainGrace/2))
 	if deps.Membership == nil {
 		deps.Membership = &Membership{}
 	}
@@ -51,7 +53,8 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 
 // Run joins the group and works until ctx ends; then it drains every partition, releases them, leaves the group and returns
 // nil. It returns an error only when going on would be wrong or useless: a *RefusedError, ErrStuck, a client
-// that cannot be made, or a *commit.FencedError when ownership was lost during the final drain.
+// that cannot be made; and, after ctx has ended, a *commit.FencedError when ownership was lost during the final drain, or one
+// that wraps ErrUnreleased.
 func (c *Consumer) Run(ctx context.Context) error {
 	// The work outlives the intake: drains run after ctx has ended.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))

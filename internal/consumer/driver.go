@@ -27,9 +27,10 @@ const restoreEffects = 100
 // driver feeds one machine and runs its effects. Only its worker's goroutine touches it, but for mail.
 type driver struct {
 	*worker
-	machine  machine
-	restores *batcher[partition.Restore]
-	async    sync.WaitGroup
+	machine   machine
+	restores  *batcher[partition.Restore]
+	async     sync.WaitGroup
+	refetcher *refetcher
 
 	refused []partition.Dispatch // jobs that the solver had no room for, oldest first
 	inLine  map[partition.JobID]bool
@@ -38,7 +39,7 @@ type driver struct {
 }
 
 func newDriver(w *worker, m machine) *driver {
-	return &driver{worker: w, machine: m, inLine: map[partition.JobID]bool{}}
+	return &driver{worker: w, machine: m, refetcher: newRefetcher(w), inLine: map[partition.JobID]bool{}}
 }
 
 // run is the worker's loop: one input at a time, its effects in order. It returns when the machine has given its last
@@ -51,6 +52,7 @@ func (d *driver) run(work context.Context) {
 		cancel()
 		d.restores.wait()
 		d.async.Wait()
+		d.refetcher.close()
 	}()
 	tick := time.NewTicker(d.s.c.cfg.Partition.Tick)
 	defer tick.Stop()
@@ -160,7 +162,7 @@ func (d *driver) run1(ctx context.Context, e partition.Effect) {
 			d.mail.post(partition.Finished{Key: e.Key, Err: d.s.c.deps.Recovery.FinishKey(ctx, d.tenure, e.Key)})
 		})
 	case partition.Refetch:
-		d.async.Go(func() { d.mail.post(d.refetch(ctx, e.Offsets)) })
+		d.async.Go(func() { d.mail.post(d.refetcher.fetch(ctx, e.Offsets)) })
 	case partition.Pause:
 		d.setPause(pauseMachine, true)
 	case partition.Resume:

@@ -18,6 +18,9 @@ var (
 	errBound = errors.New("the drain took longer than its bound")
 	// errLeave makes a session leave the group and Run join it again.
 	errLeave = errors.New("partitions could not be acquired")
+	// ErrUnreleased is wrapped by Run's error when the final drain could not release a partition: nothing is lost, its next owner
+	// recovers it.
+	ErrUnreleased = errors.New("drained incompletely, not released")
 	// ErrStuck ends Run: a worker has work, no answer of any kind comes, and the group must give it to another process (P18).
 	ErrStuck = errors.New("a worker makes no progress")
 )

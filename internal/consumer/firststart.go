@@ -16,7 +16,7 @@ import (
 // itself writes it, so that a start at latest cannot move under a crash (H7).
 func (s *session) firstStart(ctx context.Context, claims []commit.Claim, first []int) error {
 	topic := s.c.cfg.Topic
-	committed, err := s.admin.FetchOffsets(ctx, s.c.cfg.Group)
+	committed, err := s.admin.FetchOffsets(kadm.RequireStable(ctx), s.c.cfg.Group)
 	if err != nil {
 		return fmt.Errorf("read the group's committed offsets: %w", err)
 	}

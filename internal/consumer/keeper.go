@@ -117,6 +117,9 @@ func (s *session) workerEnded(w *worker) {
 	if !errors.Is(w.cause, errReleased) {
 		s.c.noteUnsettled(w.tenure)
 	}
+	if !w.retireOne.Load() {
+		s.tellEnd(w, false) // else whoever retires it knows whether it is released
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sl := s.assigned[w.tenure.Partition.Number]

@@ -33,12 +33,12 @@ func (s *session) poll(intake context.Context) {
 		s.mu.Unlock()
 		cancel()
 
+		worst := s.fetchErrors(fetches)
 		fetches.EachPartition(func(ftp kgo.FetchTopicPartition) {
 			if ftp.Topic == s.c.cfg.Topic && len(ftp.Records) > 0 {
 				s.hand(ftp.Partition, ftp.Records)
 			}
 		})
-		worst := s.fetchErrors(fetches)
 		s.seek()
 		s.client.AllowRebalance()
 		if pause := outage.next(s, worst); pause > 0 && !sleep(intake, pause) {
@@ -113,6 +113,7 @@ func (s *session) outOfRange(n int32, known *RangeError) {
 		return
 	}
 	if known != nil {
+		w.refuse() // the client has moved itself; what it fetches there is not what follows
 		w.stop(known)
 		return
 	}

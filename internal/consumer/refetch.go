@@ -10,56 +10,86 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"milepost/internal/partition"
-	"milepost/internal/stream"
 )
 
 // refetchSkip is the gap between wanted offsets beyond which a refetch seeks instead of reading on.
 const refetchSkip = 2000
 
-// refetch reads offsets again, ascending. It has its own client, so that neither a paused partition nor the group's buffers
-// stand in its way; one that lives for the request: refetches are rare and their offsets far from the group's fetch.
-func (w *worker) refetch(ctx context.Context, offsets []int64) partition.Arrived {
+// refetcher reads one partition by offset. It has a client of its own, made at the first request, so that neither a paused
+// partition nor the group's buffers stand in its way. One request runs at a time.
+type refetcher struct {
+	w      *worker
+	turn   chan struct{} // capacity 1: who holds it uses the fields below
+	client *kgo.Client
+	wanted []int64 // ascending, what is still to come
+}
+
+func newRefetcher(w *worker) *refetcher { return &refetcher{w: w, turn: make(chan struct{}, 1)} }
+
+// close ends the client; the next fetch makes another. No other fetch may be running.
+func (r *refetcher) close() {
+	if r.client != nil {
+		r.client.Close()
+		r.client = nil
+	}
+}
+
+// fetch reads offsets again, ascending. What the log no longer has is reported as missing.
+func (r *refetcher) fetch(ctx context.Context, offsets []int64) partition.Arrived {
 	in := partition.Arrived{Refetched: true}
-	ctx, cancel := context.WithTimeout(ctx, w.s.c.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.w.s.c.cfg.RequestTimeout)
 	defer cancel()
-	r, err := w.newRefetcher(offsets)
-	if err != nil {
-		in.Err = err
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		in.Err = context.Cause(ctx)
 		return in
 	}
-	defer r.client.Close()
+	r.wanted = offsets
+	in.Err = r.begin()
 	for len(r.wanted) > 0 && in.Err == nil {
 		in.Err = r.read(ctx, &in)
 	}
 	if in.Err != nil {
-		in.Err = fmt.Errorf("fetch %d offsets of %s again: %w", len(r.wanted), w.tenure.Partition, in.Err)
+		// Whatever the client was doing, its next records could be of this request's position: a gap in them would
+		// look like records that the log has lost.
+		r.close()
+		in.Err = fmt.Errorf("fetch %d offsets of %s again: %w", len(r.wanted), r.w.tenure.Partition, in.Err)
 		if errors.Is(in.Err, kerr.OffsetOutOfRange) {
-			w.checkBounds()
+			r.w.checkBounds()
 		}
+		return in
 	}
+	r.client.PauseFetchPartitions(r.w.topicPartition())
 	return in
 }
 
-// refetcher reads one partition by offset.
-type refetcher struct {
-	client *kgo.Client
-	p      stream.Partition
-	wanted []int64 // ascending, what is still to come
-}
-
-func (w *worker) newRefetcher(offsets []int64) (*refetcher, error) {
-	p := w.tenure.Partition
-	opts := append([]kgo.Opt{}, w.s.c.cfg.Client...)
+// begin moves the client to the first wanted offset.
+func (r *refetcher) begin() error {
+	if r.client != nil {
+		r.seek()
+		r.client.ResumeFetchPartitions(r.w.topicPartition())
+		return nil
+	}
+	p, cfg := r.w.tenure.Partition, &r.w.s.c.cfg
+	opts := append([]kgo.Opt{}, cfg.Client...)
 	opts = append(opts,
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{p.Topic: {p.Number: kgo.NewOffset().At(offsets[0])}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{p.Topic: {p.Number: kgo.NewOffset().At(r.wanted[0])}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.KeepControlRecords(), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.FetchMaxBytes(w.s.c.cfg.FetchBytes), kgo.FetchMaxPartitionBytes(max(w.s.c.cfg.FetchBytes/4, 1)), kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.FetchMaxBytes(cfg.FetchBytes), kgo.FetchMaxPartitionBytes(max(cfg.FetchBytes/4, 1)), kgo.FetchMaxWait(100*time.Millisecond),
 	)
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
-		return nil, fmt.Errorf("make a client to fetch %s again: %w", p, err)
+		return fmt.Errorf("make a client: %w", err)
 	}
-	return &refetcher{client: client, p: p, wanted: offsets}, nil
+	r.client = client
+	return nil
+}
+
+func (r *refetcher) seek() {
+	p := r.w.tenure.Partition
+	r.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.Topic: {p.Number: {Offset: r.wanted[0], Epoch: -1}}})
 }
 
 // read takes one fetch. What lies below a record that came, and did not come, the log no longer has.
@@ -70,24 +100,25 @@ func (r *refetcher) read(ctx context.Context, in *partition.Arrived) error {
 	if failed != nil {
 		return failed
 	}
-	var last int64 = -1
+	last := int64(-1)
 	fetches.EachRecord(func(k *kgo.Record) {
 		last = k.Offset
 		for len(r.wanted) > 0 && r.wanted[0] < k.Offset {
 			in.Missing = append(in.Missing, r.wanted[0])
 			r.wanted = r.wanted[1:]
 		}
-		if len(r.wanted) > 0 && r.wanted[0] == k.Offset {
-			r.wanted = r.wanted[1:]
-			if k.Attrs.IsControl() {
-				in.Missing = append(in.Missing, k.Offset)
-				return
-			}
-			in.Records = append(in.Records, record(r.p, k))
+		if len(r.wanted) == 0 || r.wanted[0] != k.Offset {
+			return
 		}
+		r.wanted = r.wanted[1:]
+		if k.Attrs.IsControl() {
+			in.Missing = append(in.Missing, k.Offset)
+			return
+		}
+		in.Records = append(in.Records, record(r.w.tenure.Partition, k))
 	})
 	if len(r.wanted) > 0 && last >= 0 && r.wanted[0]-last > refetchSkip {
-		r.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{r.p.Topic: {r.p.Number: {Offset: r.wanted[0], Epoch: -1}}})
+		r.seek()
 	}
 	return nil
 }

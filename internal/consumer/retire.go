@@ -17,8 +17,8 @@ import (
 // proofEvery is how often a drain asks whether the group still accepts this member: a refused one drains in vain.
 const proofEvery = time.Second
 
-// retire drains workers within grace, then releases those that drained cleanly. It returns the errors of those whose
-// ownership was lost meanwhile. Two callers may retire the same worker: the second only waits for the first.
+// retire drains workers within grace, then releases those that drained. It returns an error for each whose ownership was
+// lost meanwhile, and one that wraps ErrUnreleased for each that could not be released. Two callers may retire the same worker: the second only waits for the first.
 func (s *session) retire(work context.Context, workers []*worker, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(work, grace)
 	defer cancel()
@@ -31,17 +31,21 @@ func (s *session) retire(work context.Context, workers []*worker, grace time.Dur
 	}
 	s.awaitDrains(ctx, mine)
 
-	var clean []*worker
-	var lost error
+	var drained []*worker
 	for _, w := range mine {
 		if w.drained {
-			clean = append(clean, w)
-		} else if commit.ClassOf(w.cause) == commit.Fenced {
-			lost = errors.Join(lost, fmt.Errorf("ownership lost while draining: %w", w.cause))
+			drained = append(drained, w)
 		}
 	}
-	released := s.release(work, clean)
+	released := s.release(work, drained)
+	var failed error
 	for _, w := range mine {
+		switch {
+		case commit.ClassOf(w.cause) == commit.Fenced:
+			failed = errors.Join(failed, fmt.Errorf("ownership lost while draining: %w", w.cause))
+		case !released[w] && !errors.Is(w.cause, errRevoked):
+			failed = errors.Join(failed, fmt.Errorf("partition %s: %w", w.tenure.Partition, ErrUnreleased))
+		}
 		s.tellEnd(w, released[w])
 		close(w.retired)
 	}
@@ -51,7 +55,7 @@ func (s *session) retire(work context.Context, workers []*worker, grace time.Dur
 		case <-ctx.Done():
 		}
 	}
-	return lost
+	return failed
 }
 
 // awaitDrains waits until the workers have ended. At the bound, or when the group refuses the generation (nothing that
@@ -79,7 +83,11 @@ func (s *session) awaitDrains(ctx context.Context, workers []*worker) {
 
 func dropAll(workers []*worker, cause error) {
 	for _, w := range workers {
-		w.tenure.Lose(fencedBy(w.tenure, cause))
+		if errors.Is(cause, errBound) {
+			w.tenure.Lose(cause)
+		} else {
+			w.tenure.Lose(fencedBy(w.tenure, cause))
+		}
 	}
 }
 
@@ -120,7 +128,10 @@ func (s *session) release(work context.Context, workers []*worker) map[*worker]b
 		}
 		return released
 	}
-	if err := s.commitHints(ctx, workers); err != nil {
+	// A hint: it may take half of the time, so that a group that joins for long does not cost the release.
+	hintCtx, hintDone := context.WithTimeout(ctx, s.c.cfg.ReleaseTimeout/2)
+	defer hintDone()
+	if err := s.commitHints(hintCtx, workers); err != nil {
 		s.c.log.Debug("the group's offsets were not committed", slog.Any("err", err))
 	}
 	for _, w := range workers {
@@ -153,8 +164,11 @@ func (s *session) commitHints(ctx context.Context, workers []*worker) error {
 	return failed
 }
 
-// tellEnd logs and reports how a retired tenure ended.
+// tellEnd logs and reports, once, how a tenure ended.
 func (s *session) tellEnd(w *worker, released bool) {
+	if !w.told.CompareAndSwap(false, true) {
+		return
+	}
 	cause := w.cause
 	if w.drained {
 		cause = nil
@@ -166,7 +180,7 @@ func (s *session) tellEnd(w *worker, released bool) {
 	if cause == nil {
 		s.c.log.Info("drained", attrs...)
 	} else {
-		s.c.log.Warn("dropped", append(attrs, slog.Any("err", cause))...)
+		s.c.log.Warn("the tenure ended", append(attrs, slog.Any("err", cause))...)
 	}
 	if f := s.c.deps.Observer.Ended; f != nil {
 		f(w.tenure.Partition, w.tenure.Epoch, released, cause, w.report)

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -165,6 +166,7 @@ type process struct {
 	r       *rig
 	log     *logBook
 	formers *formerBook
+	away    *outageSwitch
 	cancel  context.CancelFunc // SIGTERM
 	kill    context.CancelFunc // everything at once, nothing released
 	done    chan error
@@ -175,10 +177,10 @@ type process struct {
 // start starts a process; tune may change its configuration and parts.
 func (r *rig) start(name string, tune ...func(*Config, *Deps)) *process {
 	r.t.Helper()
-	p := &process{r: r, log: &logBook{}, formers: &formerBook{}, done: make(chan error, 1)}
+	p := &process{r: r, log: &logBook{}, formers: &formerBook{}, away: &outageSwitch{conns: map[net.Conn]bool{}}, done: make(chan error, 1)}
 	cfg := DefaultConfig()
 	cfg.Group, cfg.Topic, cfg.LedgerTopic, cfg.Instance, cfg.Lanes = groupName, rawTopic, ledgerTopic, name, 2
-	cfg.Client = r.options()
+	cfg.Client = []kgo.Opt{kgo.SeedBrokers("localhost:9092"), kgo.Dialer(p.away.dialer(r.dial))}
 	pub := &fencedLanes{MemoryBroker: r.broker, store: r.store, first: r.lanes, lanes: cfg.Lanes}
 	r.lanes += cfg.Lanes
 	pipe := commit.NewPipeline(commit.DefaultPipelineConfig(), r.store, pub)
@@ -393,3 +395,48 @@ func (r *rig) steal(n int32) {
 		r.t.Fatalf("steal: %v, %v", won, err)
 	}
 }
+
+// outageSwitch cuts one process's connections to the broker.
+type outageSwitch struct {
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+func (o *outageSwitch) dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.cut {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("network is cut")}
+		}
+		c, err := dial(ctx, network, address)
+		if err == nil {
+			o.conns[c] = true
+		}
+		return c, err
+	}
+}
+
+// set cuts the network, or mends it.
+func (o *outageSwitch) set(cut bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cut = cut
+	if cut {
+		for c := range o.conns {
+			_ = c.Close() // a connection that is closed already is cut as well
+		}
+		clear(o.conns)
+	}
+}
+
+// offsets names one offset of a raw partition for an admin request.
+func (r *rig) offsets(p int32, at int64) kadm.Offsets {
+	var os kadm.Offsets
+	os.AddOffset(rawTopic, p, at, -1)
+	return os
+}
+
+// commitReport is what Observer.Ended is given.
+type commitReport = partition.Report

@@ -33,12 +33,14 @@ type worker struct {
 	drainOnce sync.Once
 	retired   chan struct{} // closed: whoever retires it has finished
 	retireOne atomic.Bool
+	told      atomic.Bool // its end has been reported
 
 	mu       sync.Mutex // guards the position and the pauses
 	next     int64      // the offset that the next record must have
 	epoch    int32      // leader epoch of the record below it, -1 unknown
 	proven   bool       // the fetch was sought to next: what comes first is the next record
 	seeking  bool       // a seek is on its way: what comes now is of the old position
+	refused  bool       // nothing is taken any more
 	inbox    int        // records handed over and not yet taken
 	pauseFor pauseReason
 	paused   bool
@@ -135,7 +137,7 @@ func (w *worker) recover(work context.Context) (commit.RecoveryReport, error) {
 		select {
 		case <-ctx.Done():
 		case <-w.tenure.Lost():
-			cancel(fencedBy(w.tenure, w.tenure.Err()))
+			cancel(w.lostCause())
 		case <-w.drain:
 			cancel(errRevoked)
 		case err := <-w.stops:
@@ -204,7 +206,7 @@ func (w *worker) sought() {
 func (w *worker) offer(records []*kgo.Record) (seek bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.seeking {
+	if w.seeking || w.refused {
 		return false
 	}
 	for len(records) > 0 && records[0].Offset < w.next {
@@ -281,11 +283,20 @@ func (w *worker) topicPartition() map[string][]int32 {
 	return map[string][]int32{w.tenure.Partition.Topic: {w.tenure.Partition.Number}}
 }
 
-// lostCause gives the end of a tenure as the session judges it.
+// refuse makes offer take nothing any more.
+func (w *worker) refuse() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = true
+}
+
+// lostCause gives the end of a tenure as the session judges it: ended by the session itself, or fenced.
 func (w *worker) lostCause() error {
 	err := w.tenure.Err()
-	if errors.Is(err, errRevoked) || errors.Is(err, errLost) || errors.Is(err, errBound) {
-		return fmt.Errorf("partition %s: %w", w.tenure.Partition, err)
+	for _, own := range []error{errRevoked, errLost, errBound} {
+		if errors.Is(err, own) {
+			return fmt.Errorf("partition %s: %w", w.tenure.Partition, err)
+		}
 	}
 	return fencedBy(w.tenure, err)
 }
