@@ -1,0 +1,190 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"milepost/internal/telemetry"
+)
+
+// secretFlag reads a telemetry.Secret; a flag's default is shown in help, so it has none.
+type secretFlag struct{ to *telemetry.Secret }
+
+func (f secretFlag) String() string {
+	if f.to == nil {
+		return ""
+	}
+	return f.to.String()
+}
+
+func (f secretFlag) Set(s string) error {
+	*f.to = telemetry.Secret(s)
+	return nil
+}
+
+func (f secretFlag) Type() string { return "secret" }
+
+// kafkaOptions say how to reach the brokers.
+type kafkaOptions struct {
+	brokers  []string
+	useTLS   bool
+	ca       string
+	cert     string
+	key      string
+	sasl     string
+	user     string
+	password telemetry.Secret
+}
+
+func (o *kafkaOptions) flags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.brokers, "brokers", []string{"127.0.0.1:9092"}, "Kafka bootstrap addresses, host:port,…")
+	fs.BoolVar(&o.useTLS, "kafka-tls", false, "speak TLS with the brokers")
+	fs.StringVar(&o.ca, "kafka-ca", "", "`file` with the brokers' certificate authority (PEM); empty: the system's")
+	fs.StringVar(&o.cert, "kafka-cert", "", "`file` with our client certificate (PEM)")
+	fs.StringVar(&o.key, "kafka-key", "", "`file` with our client certificate's key (PEM)")
+	fs.StringVar(&o.sasl, "kafka-sasl", "", "plain, scram-sha-256 or scram-sha-512; empty: no authentication")
+	fs.StringVar(&o.user, "kafka-user", "", "user for SASL")
+	fs.Var(secretFlag{&o.password}, "kafka-password", "password for SASL; better in the environment than on the command line")
+}
+
+// client gives the clients' options for security; brokers are set apart.
+func (o *kafkaOptions) client() ([]kgo.Opt, error) {
+	var opts []kgo.Opt
+	if o.useTLS || o.ca != "" || o.cert != "" {
+		c, err := o.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, kgo.DialTLSConfig(c))
+	}
+	switch o.sasl {
+	case "":
+		if o.user != "" || o.password != "" {
+			return nil, errors.New("--kafka-user and --kafka-password need --kafka-sasl")
+		}
+	case "plain":
+		opts = append(opts, kgo.SASL(plain.Auth{User: o.user, Pass: string(o.password)}.AsMechanism()))
+	case "scram-sha-256":
+		opts = append(opts, kgo.SASL(scram.Auth{User: o.user, Pass: string(o.password)}.AsSha256Mechanism()))
+	case "scram-sha-512":
+		opts = append(opts, kgo.SASL(scram.Auth{User: o.user, Pass: string(o.password)}.AsSha512Mechanism()))
+	default:
+		return nil, fmt.Errorf("--kafka-sasl is %q, must be plain, scram-sha-256 or scram-sha-512", o.sasl)
+	}
+	return opts, nil
+}
+
+func (o *kafkaOptions) tlsConfig() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.ca != "" {
+		pem, err := os.ReadFile(o.ca)
+		if err != nil {
+			return nil, fmt.Errorf("--kafka-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--kafka-ca: %s holds no certificate", o.ca)
+		}
+	}
+	if (o.cert == "") != (o.key == "") {
+		return nil, errors.New("--kafka-cert and --kafka-key go together")
+	}
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			return nil, fmt.Errorf("--kafka-cert: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// logOptions say how to log.
+type logOptions struct{ format, level string }
+
+func (o *logOptions) flags(fs *pflag.FlagSet, level string) {
+	fs.StringVar(&o.format, "log", string(telemetry.FormatAuto), "log lines as text or json; auto: text on a terminal")
+	fs.StringVar(&o.level, "log-level", level, "debug, info, warn or error")
+}
+
+// serviceOptions are the settings of a worker.
+type serviceOptions struct {
+	kafka kafkaOptions
+	log   logOptions
+	dsn   telemetry.Secret
+
+	config, group, raw, prefix, workload, roadMap string
+	mode, publish, protocol, topics, start        string
+	listen                                        string
+	lanes, solvers, replication                   int
+	rawPartitions                                 int32
+	sessionTimeout, maxAge, drainGrace            time.Duration
+	pooler                                        bool
+}
+
+func (o *serviceOptions) flags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.config, "config", "", "TOML `file` with settings, named as the flags")
+	o.kafka.flags(fs)
+	fs.Var(secretFlag{&o.dsn}, "dsn", "Postgres connection URL; may hold a password, so better in MILEPOST_DSN")
+	fs.BoolVar(&o.pooler, "dsn-pooler", false, "a transaction pooler (PgBouncer) stands before Postgres")
+	fs.StringVar(&o.group, "group", "milepost", "Kafka consumer group")
+	fs.StringVar(&o.raw, "raw", "milepost.raw", "topic with the raw observations, keyed by vehicle")
+	fs.StringVar(&o.prefix, "prefix", "milepost", "prefix of our own topics: PREFIX.matched, PREFIX.ledger, PREFIX.dead-letter")
+	fs.StringVar(&o.workload, "workload", "fleet", "what records mean: fleet")
+	fs.StringVar(&o.roadMap, "map", "", "road map: an OSM extract (.osm.pbf, .osm, .osm.gz, .osm.bz2)")
+	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared")
+	fs.StringVar(&o.publish, "publish", "transactional", "publication: transactional")
+	fs.StringVar(&o.protocol, "protocol", "classic", "group protocol: classic")
+	fs.StringVar(&o.topics, "topics", "check", "create: make missing topics; check: missing topics are an error")
+	fs.Int32Var(&o.rawPartitions, "raw-partitions", 0, "partitions of the raw topic where --topics create makes it; 0: it must exist")
+	fs.IntVar(&o.replication, "replication", 0, "replication factor of topics that we make; 0: the broker's default")
+	fs.StringVar(&o.start, "start", "earliest", "where a group without a position begins, first start only: earliest or latest")
+	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
+	fs.IntVar(&o.solvers, "solvers", runtime.GOMAXPROCS(0), "solvers in this process")
+	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
+	fs.DurationVar(&o.drainGrace, "drain-grace", 20*time.Second, "how long a revoked or stopping partition may take to finish what is in hand")
+	fs.DurationVar(&o.maxAge, "max-age", 0, "how far an event's time may be from its record's Kafka timestamp; 0: any")
+	fs.StringVar(&o.listen, "listen", "127.0.0.1:9464", "address for /livez, /readyz and /metrics")
+	o.log.flags(fs, "info")
+}
+
+// validate checks what no other package checks, and reports all at once.
+func (o *serviceOptions) validate() error {
+	var problems []error
+	oneOf := func(flag, got string, allowed ...string) {
+		if !slices.Contains(allowed, got) {
+			problems = append(problems, fmt.Errorf("--%s is %q, must be %s", flag, got, strings.Join(allowed, " or ")))
+		}
+	}
+	oneOf("workload", o.workload, "fleet")
+	oneOf("mode", o.mode, "prepared")
+	oneOf("publish", o.publish, "transactional")
+	oneOf("protocol", o.protocol, "classic")
+	oneOf("topics", o.topics, "create", "check")
+	oneOf("start", o.start, "earliest", "latest")
+	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap, "group": o.group, "raw": o.raw, "prefix": o.prefix} {
+		if value == "" {
+			problems = append(problems, fmt.Errorf("--%s must be set (or %s)", flag, envName(flag)))
+		}
+	}
+	if len(o.kafka.brokers) == 0 {
+		problems = append(problems, errors.New("--brokers must name at least one host:port"))
+	}
+	if o.solvers < 1 {
+		problems = append(problems, fmt.Errorf("--solvers is %d, must be at least 1", o.solvers))
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return usage(errors.Join(problems...))
+}

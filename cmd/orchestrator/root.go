@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes (V3).
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitRefused = 3
+)
+
+// exitError is an error that asks for an exit code of its own.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error as wrong usage.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitUsage, err}
+}
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// streams are the standard streams that a verb works with.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// execute runs one command line and gives its exit code.
+func execute(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
+	root := newRoot(streams{in: in, out: out, err: stderr})
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	var exit *exitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.code
+	// cobra has no type for these two of its own complaints.
+	case strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "required flag"):
+		code = exitUsage
+	}
+	if msg := err.Error(); msg != "" {
+		fmt.Fprintln(stderr, "orchestrator:", msg)
+	}
+	return code
+}
+
+func newRoot(io streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "orchestrator",
+		Short: "Keeps state per key over Kafka and commits each decision exactly once",
+		Long: `Milepost keeps state per key over Kafka, lets a solver decide what each record means, and commits each decision
+exactly once: outputs to Kafka, state to Postgres.
+
+Settings come from defaults, then a TOML file (--config), then the environment (MILEPOST_ and the flag's name in
+capitals, as in MILEPOST_SESSION_TIMEOUT), then flags; "orchestrator config" prints what came out and from where.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 done, but rows of the input were refused.`,
+		Example: `  orchestrator dev                                   the whole thing on this machine, with a simulated fleet
+  orchestrator match --map delaware.osm.pbf trip.gpx match a trace without a broker
+  orchestrator run --brokers kafka:9092 --dsn postgres://milepost@db/milepost --map delaware.osm.pbf`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w (see: %s --help)", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		newRun(io), newDev(io), newMatch(io), newReplay(io), newMigrate(io), newConfig(io), newVersion(io),
+	)
+	return root
+}
+
+// args makes cobra's argument checks wrong usage.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, a []string) error {
+		if err := check(cmd, a); err != nil {
+			return usagef("%w (see: %s --help)", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/toml/v2"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+const envPrefix = "MILEPOST_"
+
+// source says where a setting's value came from.
+type source string
+
+const (
+	fromDefault source = "default"
+	fromFile    source = "file"
+	fromEnv     source = "environment"
+	fromFlag    source = "flag"
+)
+
+// settle fills the flags that the command line left alone from the environment and the TOML file, in that order of precedence,
+// and gives each flag's source (V1). Each value passes through the flag's own parser, so that a bad one is refused with the
+// same words wherever it came from.
+func settle(flags *pflag.FlagSet) (map[string]source, error) {
+	fromFiles, err := readFile(flags)
+	if err != nil {
+		return nil, err
+	}
+	fromEnvironment, err := readEnv()
+	if err != nil {
+		return nil, err
+	}
+	sources := map[string]source{}
+	var problems []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name, where := f.Name, ""
+		var value string
+		switch {
+		case f.Changed:
+			sources[name] = fromFlag
+			return
+		case fromEnvironment.Exists(name):
+			sources[name], value, where = fromEnv, text(fromEnvironment.Get(name)), envName(name)
+		case fromFiles.Exists(name):
+			sources[name], value, where = fromFile, text(fromFiles.Get(name)), "setting "+name+" in the configuration file"
+		default:
+			sources[name] = fromDefault
+			return
+		}
+		if err := flags.Set(name, value); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", where, err))
+		}
+	})
+	return sources, usage(errors.Join(problems...))
+}
+
+func readFile(flags *pflag.FlagSet) (*koanf.Koanf, error) {
+	k := koanf.New("\x00") // names are flat: no delimiter
+	path := flags.Lookup("config")
+	if path == nil {
+		return k, nil
+	}
+	name := path.Value.String()
+	if name == "" {
+		name = os.Getenv(envName("config"))
+	}
+	if name == "" {
+		return k, nil
+	}
+	if err := k.Load(file.Provider(name), toml.Parser()); err != nil {
+		return nil, usagef("configuration file %s: %w", name, err)
+	}
+	var unknown []string
+	for _, key := range k.Keys() {
+		if f := flags.Lookup(key); f == nil || key == "config" {
+			unknown = append(unknown, key)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return nil, usagef("configuration file %s: unknown settings: %s (a setting is named as its flag)", name, strings.Join(unknown, ", "))
+	}
+	return k, nil
+}
+
+func readEnv() (*koanf.Koanf, error) {
+	k := koanf.New("\x00")
+	err := k.Load(env.Provider("\x00", env.Opt{
+		Prefix: envPrefix,
+		TransformFunc: func(key, value string) (string, any) {
+			return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(key, envPrefix)), "_", "-"), value
+		},
+	}), nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the environment: %w", err)
+	}
+	return k, nil
+}
+
+// envName is the environment variable of a flag.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// text gives a value of the file as the flag's parser reads it: lists are joined by commas.
+func text(v any) string {
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Sprint(v)
+	}
+	parts := make([]string, len(list))
+	for i, x := range list {
+		parts[i] = fmt.Sprint(x)
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,220 @@
+//go:build integration
+
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/internal/devstack"
+	"milepost/internal/fleet"
+	"milepost/internal/mapmatch"
+	"milepost/internal/roadnet"
+	"milepost/internal/traffic"
+)
+
+// job is the main job on the stack: topics, a database, a fleet, workers.
+type job struct {
+	stack              *Stack
+	program            string
+	raw, prefix, group string
+	dsn, roadMap       string
+	fleet              *traffic.Fleet
+	client             *kgo.Client
+}
+
+func newJob(t *testing.T, s *Stack, vehicles int) *job {
+	t.Helper()
+	j := &job{stack: s, program: BuildOrchestrator(t), dsn: s.NewDatabase(t), client: s.Client(t)}
+	j.raw, j.prefix, j.group = s.NewNames(t, 8)
+	var err error
+	if j.roadMap, err = devstack.DelawareMap(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	j.fleet, err = traffic.New(importMap(t, j.roadMap), vehicles, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrate := StartProcess(t, "migrate", j.program, "migrate", "up", "--dsn", j.dsn)
+	if code := migrate.Wait(t, time.Minute); code != 0 {
+		t.Fatalf("migrate up: exit code %d", code)
+	}
+	return j
+}
+
+func importMap(t *testing.T, path string) *roadnet.Graph {
+	t.Helper()
+	f := open(t, path)
+	g, err := roadnet.Import(t.Context(), f, "map", roadnet.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// worker starts an orchestrator of the job.
+func (j *job) worker(t *testing.T, name string, more ...string) *Process {
+	t.Helper()
+	args := append([]string{
+		"run", "--brokers", j.stack.Brokers[0], "--dsn", j.dsn, "--group", j.group, "--raw", j.raw, "--prefix", j.prefix,
+		"--map", j.roadMap, "--topics", "create", "--listen", "127.0.0.1:0", "--log", "json", "--session-timeout", "6s",
+	}, more...)
+	return StartProcess(t, name, j.program, args...)
+}
+
+// drive produces seconds of the fleet's positions, at the pace of real time, and calls at with each second that has passed.
+func (j *job) drive(t *testing.T, seconds int, at func(second int)) {
+	t.Helper()
+	start := time.Now()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	n, sent := j.fleet.Vehicles(), 0
+	for second := 0; second < seconds; {
+		<-ticker.C
+		since := time.Since(start)
+		for due := min(int(float64(n)*since.Seconds()), n*seconds); sent < due; sent++ {
+			j.produce(t, j.fleet.Drive(sent%n, time.Now(), time.Second))
+		}
+		if now := int(since.Seconds()); now > second {
+			second = now
+			if at != nil {
+				at(second)
+			}
+		}
+	}
+	must(t, j.client.Flush(t.Context()))
+}
+
+func (j *job) produce(t *testing.T, fix traffic.Fix) {
+	t.Helper()
+	value := fleet.AppendFix(nil, &fleet.Fix{Vehicle: fix.Vehicle, Observation: mapmatch.Observation{
+		Time: fix.Time, Point: fix.Point, SpeedMPS: fix.SpeedMPS, Heading: fix.Heading, AccuracyM: fix.AccuracyM,
+	}})
+	j.client.Produce(t.Context(), &kgo.Record{Topic: j.raw, Key: []byte(fix.Vehicle), Value: value}, func(_ *kgo.Record, err error) {
+		if err != nil {
+			t.Errorf("produce: %v", err)
+		}
+	})
+}
+
+// judged waits until every observation came out, and gives the verdict.
+func (j *job) judged(t *testing.T, d time.Duration) Verdict {
+	t.Helper()
+	var v Verdict
+	eventually(t, d, "every observation has an output", func() error {
+		v = Judge(t, j.stack, j.raw, j.prefix+".matched", j.prefix+".dead-letter")
+		if len(v.Lost) > 0 {
+			return fmt.Errorf("%s", v)
+		}
+		return nil
+	})
+	return v
+}
+
+// preparedLeft counts prepared rows, in the database's own words.
+func (j *job) preparedLeft(t *testing.T) int {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, j.dsn)
+	must(t, err)
+	defer func() { _ = conn.Close(ctx) }()
+	var n int
+	must(t, conn.QueryRow(ctx, "SELECT count(*) FROM checkpoint WHERE has_prepared").Scan(&n))
+	return n
+}
+
+// A19, P1, P20, P25: two workers, one killed with -9 at half and started again: nothing lost, nothing repeated, revisions of each
+// vehicle strictly rising; after the drain nothing is left prepared.
+func TestMainJobSurvivesKill(t *testing.T) {
+	j := newJob(t, useStack(t), 200)
+	first, second := j.worker(t, "first"), j.worker(t, "second")
+	first.WaitLine(t, time.Minute, "recovered")
+	second.WaitLine(t, time.Minute, "recovered")
+	j.drive(t, 20, func(s int) {
+		switch s {
+		case 10:
+			first.Kill(t)
+		case 11:
+			first = j.worker(t, "first again")
+		}
+	})
+	if v := j.judged(t, time.Minute); !v.Clean() {
+		t.Errorf("after the kill: %s", v)
+	}
+	for _, p := range []*Process{first, second} {
+		if code := p.Terminate(t, 30*time.Second); code != 0 {
+			t.Errorf("drain: exit code %d", code)
+		}
+	}
+	if v := j.judged(t, time.Minute); !v.Clean() {
+		t.Errorf("after the drain: %s", v)
+	}
+	if n := j.preparedLeft(t); n != 0 {
+		t.Errorf("%d commits left prepared after the drain", n)
+	}
+}
+
+// A15, P16: database and broker go away in mid-job and come back; the worker says so, waits, goes on; nothing is lost.
+func TestMainJobSurvivesOutages(t *testing.T) {
+	s := breakable(t)
+	j := newJob(t, s, 100)
+	w := j.worker(t, "worker")
+	w.WaitLine(t, time.Minute, "recovered")
+	j.drive(t, 24, func(second int) {
+		switch second {
+		case 4:
+			must(t, s.Database.Kill())
+		case 9:
+			must(t, s.Database.Restart(t.Context()))
+		case 13:
+			must(t, s.Broker.Kill())
+		case 15:
+			must(t, s.Broker.Restart(t.Context()))
+		}
+	})
+	if v := j.judged(t, 2*time.Minute); !v.Clean() {
+		t.Errorf("after the outages: %s", v)
+	}
+	if code := w.Terminate(t, 40*time.Second); code != 0 {
+		t.Errorf("drain: exit code %d", code)
+	}
+	if n := j.preparedLeft(t); n != 0 {
+		t.Errorf("%d commits left prepared after the drain", n)
+	}
+}
+
+// A15: started before its database and broker answer, a worker says so, waits and begins.
+func TestStartWaitsForStores(t *testing.T) {
+	s := breakable(t)
+	j := newJob(t, s, 10)
+	must(t, s.Database.Kill())
+	w := j.worker(t, "worker")
+	w.WaitLine(t, 30*time.Second, "waiting for the database")
+	must(t, s.Broker.Kill())
+	must(t, s.Database.Restart(t.Context()))
+	w.WaitLine(t, 30*time.Second, "waiting for the brokers")
+	must(t, s.Broker.Restart(t.Context()))
+	w.WaitLine(t, time.Minute, "recovered")
+	j.drive(t, 2, nil)
+	if v := j.judged(t, time.Minute); !v.Clean() {
+		t.Errorf("verdict: %s", v)
+	}
+	if code := w.Terminate(t, 30*time.Second); code != 0 {
+		t.Errorf("drain: exit code %d", code)
+	}
+}
+
+func open(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
