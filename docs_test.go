@@ -207,9 +207,17 @@ func TestCitationsAreCaught(t *testing.T) {
 		cited string
 		ok    bool
 	}{
-		{"commit.Store", true}, {"commit.Store.Prepare", true}, {"commit.Nothing", false}, {"time.Nothing", true},
-		{"TestHere", true}, {"TestHere/sub", true}, {"TestGone", false}, {"cmd", true}, {"internal/nowhere", false},
-		{"internal/*/doc.go", true}, {"a.go:12", false},
+		{"commit.Store", true},
+		{"commit.Store.Prepare", true},
+		{"commit.Nothing", false},
+		{"time.Nothing", true},
+		{"TestHere", true},
+		{"TestHere/sub", true},
+		{"TestGone", false},
+		{"cmd", true},
+		{"internal/nowhere", false},
+		{"internal/*/doc.go", true},
+		{"a.go:12", false},
 	} {
 		if err := checkCitation(symbols, c.cited); (err == nil) != c.ok {
 			t.Errorf("%s: got %v, want ok %v", c.cited, err, c.ok)

@@ -39,10 +39,10 @@ type Server interface {
 	Resume() error
 }
 
-// stack is the package's; noStack says why there is none.
+// stack is the package's; errNoStack says why there is none.
 var (
-	stack   *Stack
-	noStack error
+	stack      *Stack
+	errNoStack error
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -51,9 +51,9 @@ func run(m *testing.M) int {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	stack, noStack = startStack(ctx, logger)
-	if noStack != nil {
-		fmt.Fprintln(os.Stderr, "no stack:", noStack)
+	stack, errNoStack = startStack(ctx, logger)
+	if errNoStack != nil {
+		fmt.Fprintln(os.Stderr, "no stack:", errNoStack)
 	} else {
 		fmt.Fprintf(os.Stderr, "running on %s: brokers %v\n", stack.Kind, stack.Brokers)
 		defer func() {
@@ -97,13 +97,13 @@ func startStack(ctx context.Context, logger *slog.Logger) (*Stack, error) {
 // the test, unless the kind was demanded, as CI does.
 func useStack(t *testing.T) *Stack {
 	t.Helper()
-	if noStack == nil {
+	if errNoStack == nil {
 		return stack
 	}
 	if os.Getenv("MILEPOST_STACK") != "" {
-		t.Fatalf("no stack: %v", noStack)
+		t.Fatalf("no stack: %v", errNoStack)
 	}
-	t.Skipf("no stack: %v", noStack)
+	t.Skipf("no stack: %v", errNoStack)
 
 	return nil
 }

@@ -64,6 +64,9 @@ func main() {
 	}
 }
 
+// say prints; a reader that is gone is nothing to act on.
+func (r *report) say(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format, args...) }
+
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -73,7 +76,7 @@ func (r *report) read(in io.Reader) error {
 			if json.Unmarshal(line, &e) == nil && e.Action != "" {
 				r.take(e)
 			} else {
-				fmt.Fprint(r.out, string(line)) // the go command's own words
+				r.say("%s", string(line)) // the go command's own words
 			}
 		}
 		if err == io.EOF {
@@ -87,7 +90,7 @@ func (r *report) read(in io.Reader) error {
 
 func (r *report) take(e event) {
 	if e.Action == "build-output" {
-		fmt.Fprint(r.out, e.Output)
+		r.say("%s", e.Output)
 
 		return
 	}
@@ -113,9 +116,9 @@ func (r *report) take(e event) {
 func (r *report) takePackage(e event, key string) {
 	switch e.Action {
 	case "pass":
-		fmt.Fprintf(r.out, "ok    %-40s %6.1f s\n", e.Package, e.Elapsed)
+		r.say("ok    %-40s %6.1f s\n", e.Package, e.Elapsed)
 	case "fail":
-		fmt.Fprintf(r.out, "FAIL  %-40s %6.1f s\n", e.Package, e.Elapsed)
+		r.say("FAIL  %-40s %6.1f s\n", e.Package, e.Elapsed)
 		// A package that fails without a failing test did not build, died, or
 		// leaked: it counts as one failure of its own.
 		if !slices.ContainsFunc(r.failed, func(k string) bool { return strings.HasPrefix(k, key+" ") }) {
@@ -159,27 +162,27 @@ func (r *report) reason(key string) string {
 
 func (r *report) print(slowest int) {
 	for _, key := range r.failed {
-		fmt.Fprintf(r.out, "\n--- failed: %s\n", key)
+		r.say("\n--- failed: %s\n", key)
 		if r.output[key] != nil {
-			fmt.Fprint(r.out, r.output[key].String())
+			r.say("%s", r.output[key].String())
 		}
 	}
 	if len(r.skipped) > 0 {
-		fmt.Fprintln(r.out, "\ncould not run here:")
+		r.say("\ncould not run here:\n")
 		for _, s := range r.skipped {
-			fmt.Fprintf(r.out, "  %s: %s\n", s.name, s.reason)
+			r.say("  %s: %s\n", s.name, s.reason)
 		}
 	}
 	slices.SortFunc(r.slow, func(a, b result) int {
 		return int((b.seconds - a.seconds) * 1000)
 	})
 	if n := min(slowest, len(r.slow)); n > 0 {
-		fmt.Fprintln(r.out, "\nslowest tests:")
+		r.say("\nslowest tests:\n")
 		for _, s := range r.slow[:n] {
-			fmt.Fprintf(r.out, "  %6.1f s  %s\n", s.seconds, s.name)
+			r.say("  %6.1f s  %s\n", s.seconds, s.name)
 		}
 	}
-	fmt.Fprintf(r.out, "\n%d passed, %d failed, %d skipped\n", r.passed, r.failing, len(r.skipped))
+	r.say("\n%d passed, %d failed, %d skipped\n", r.passed, r.failing, len(r.skipped))
 }
 
 func (r *report) appendTotals(file string) error {
