@@ -17,7 +17,8 @@ import (
 // and its open transaction is gone for readers.
 func TestFactFencedProducer(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("b")
 		id := LaneID(r.group, r.raw, "old", 0)
 		l := r.hang(id, 0, true)
@@ -48,7 +49,8 @@ func TestFactFencedProducer(t *testing.T) {
 // sent. A wrong generation and a wrong member are refused.
 func TestFactGroupChecks(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		member, generation := r.who.Generation()
 		for n, c := range []struct {
@@ -78,7 +80,8 @@ func TestFactGroupChecks(t *testing.T) {
 // P3: the coordinator checks member and generation, not whose partition it is: the committed offset is a hint.
 func TestFactForeignPartition(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		other := r.join()
 		eventually(t, func() bool {
 			groups, err := kadm.NewClient(r.admin).DescribeGroups(r.ctx(), r.group)
@@ -107,7 +110,8 @@ func TestFactForeignPartition(t *testing.T) {
 // counted, its answer alone is not believed.
 func TestFactCommitOfNothing(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		l := &lane{id: "nothing-" + r.group, opts: p.cfg.laneOptions()}
 		if err := l.prepare(r.ctx()); err != nil {
@@ -129,11 +133,12 @@ func TestFactCommitOfNothing(t *testing.T) {
 
 // P22: many small transactions on one id go on although each takes a producer epoch.
 func TestManyTransactions(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("300 transactions")
 	}
-	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		inits := 0

@@ -41,7 +41,7 @@ func (p *Publisher) initID(ctx context.Context, id string) error {
 	pause := 3 * time.Millisecond
 	for {
 		req := kmsg.NewPtrInitProducerIDRequest()
-		req.TransactionalID = kmsg.StringPtr(id)
+		req.TransactionalID = new(id)
 		req.TransactionTimeoutMillis = int32(p.cfg.TransactionTimeout.Milliseconds())
 		req.ProducerID, req.ProducerEpoch = -1, -1
 		resp, err := req.RequestWith(ctx, p.admin)

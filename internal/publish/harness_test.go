@@ -30,36 +30,39 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // onBrokers runs the test on kfake, and on the real broker that MILEPOST_TEST_BROKERS names.
-func onBrokers(t *testing.T, test func(t *testing.T, r *rig)) {
+func onBrokers(t *testing.T, test func(r *rig)) {
+	t.Helper()
 	t.Run("kfake", func(t *testing.T) {
 		t.Parallel()
-		test(t, newRig(t, fakeBroker(t), nil))
+		test(newRig(t, fakeBroker(t), nil))
 	})
 	t.Run("kafka", func(t *testing.T) {
 		t.Parallel()
-		test(t, newRig(t, realBrokers(t), nil))
+		test(newRig(t, realBrokers(t), nil))
 	})
 }
 
-func realBrokers(t testing.TB) []string {
+func realBrokers(tb testing.TB) []string {
+	tb.Helper()
 	b := os.Getenv("MILEPOST_TEST_BROKERS")
 	if b == "" {
-		t.Skip("MILEPOST_TEST_BROKERS is not set")
+		tb.Skip("MILEPOST_TEST_BROKERS is not set")
 	}
 	return strings.Split(b, ",")
 }
 
-func fakeBroker(t testing.TB, opts ...kfake.Opt) []string {
-	return fakeCluster(t, opts...).ListenAddrs()
+func fakeBroker(tb testing.TB, opts ...kfake.Opt) []string {
+	tb.Helper()
+	return fakeCluster(tb, opts...).ListenAddrs()
 }
 
-func fakeCluster(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
-	t.Helper()
+func fakeCluster(tb testing.TB, opts ...kfake.Opt) *kfake.Cluster {
+	tb.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return c
 }
 
@@ -83,26 +86,27 @@ type rig struct {
 
 const rigPartitions = 4
 
-func newRig(t testing.TB, brokers []string, tune func(*Config)) *rig {
-	t.Helper()
-	return newRigOn(t, nil, brokers, tune)
+func newRig(tb testing.TB, brokers []string, tune func(*Config)) *rig {
+	tb.Helper()
+	return newRigOn(tb, nil, brokers, tune)
 }
 
 // inBubble runs the test in virtual time on a kfake cluster of its own.
-func inBubble(t *testing.T, test func(t *testing.T, r *rig, c *kfake.Cluster)) {
+func inBubble(t *testing.T, test func(r *rig, c *kfake.Cluster)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		network := &kfake.VirtualNetwork{}
 		c := fakeCluster(t, kfake.ListenFn(network.Listen), kfake.Ports(9092))
-		test(t, newRigOn(t, network, []string{"127.0.0.1:9092"}, nil), c)
+		test(newRigOn(t, network, []string{"127.0.0.1:9092"}, nil), c)
 	})
 }
 
-func newRigOn(t testing.TB, virtual *kfake.VirtualNetwork, brokers []string, tune func(*Config)) *rig {
-	t.Helper()
+func newRigOn(tb testing.TB, virtual *kfake.VirtualNetwork, brokers []string, tune func(*Config)) *rig {
+	tb.Helper()
 	name := fmt.Sprintf("t%x", random(5))
 	r := &rig{
-		t: t, brokers: brokers, net: &wire{}, topics: Topics{Prefix: name}, raw: name + ".raw", group: name + ".group",
+		t: tb, brokers: brokers, net: &wire{}, topics: Topics{Prefix: name}, raw: name + ".raw", group: name + ".group",
 		assigned: make(chan struct{}, 100), owners: &owners{}, tune: tune, virtual: virtual,
 	}
 	if virtual != nil {
@@ -111,7 +115,7 @@ func newRigOn(t testing.TB, virtual *kfake.VirtualNetwork, brokers []string, tun
 	r.admin = r.client()
 	info, err := EnsureTopics(r.ctx(), r.admin, TopicsSpec{Topics: r.topics, Raw: r.raw, Create: true, RawPartitions: rigPartitions})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.info = info
 	r.member = r.join()
@@ -321,27 +325,27 @@ func (w *who) see(pin func() (string, int32)) {
 }
 
 // until waits until Generation was asked n more times.
-func (w *who) until(t testing.TB, n int) {
-	t.Helper()
+func (w *who) until(tb testing.TB, n int) {
+	tb.Helper()
 	w.mu.Lock()
 	from := w.asked
 	w.mu.Unlock()
-	eventually(t, func() bool {
+	eventually(tb, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.asked >= from+n
 	})
 }
 
-func eventually(t testing.TB, cond func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, cond func() bool) {
+	tb.Helper()
 	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		select {
 		case <-deadline:
-			t.Fatal("the condition never came true")
+			tb.Fatal("the condition never came true")
 		case <-tick.C:
 		}
 	}
@@ -446,7 +450,7 @@ func (w *wire) unplug() {
 	defer w.mu.Unlock()
 	w.down = true
 	for c := range w.conns {
-		_ = c.Conn.Close()
+		_ = c.Close()
 	}
 	clear(w.conns)
 }
@@ -455,20 +459,6 @@ func (w *wire) plug() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = false
-}
-
-// once arms a cutting for the next request of the key.
-func (w *wire) once(key kmsg.Key, what cutting) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	done := false
-	w.cut = func(k kmsg.Key) cutting {
-		if k != key || done {
-			return pass
-		}
-		done = true
-		return what
-	}
 }
 
 func (w *wire) saw(key kmsg.Key) cutting {
@@ -495,7 +485,7 @@ func (c *wiredConn) Write(b []byte) (int, error) {
 	}
 	switch c.wire.saw(kmsg.Key(binary.BigEndian.Uint16(b[4:]))) {
 	case loseRequest:
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, errCut
 	case loseAnswer:
 		n, err := c.Conn.Write(b)
@@ -503,7 +493,7 @@ func (c *wiredConn) Write(b []byte) (int, error) {
 			// Once the answer has begun to arrive the broker has done it.
 			_, _ = io.ReadFull(c.Conn, make([]byte, 4))
 		}
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return n, err
 	case pass:
 	}

@@ -19,15 +19,15 @@ func with(c commit.Commit, outputs ...commit.Output) commit.Commit {
 }
 
 // wantClasses fails unless exactly these commits failed, with these classes.
-func wantClasses(t *testing.T, out commit.Published, want map[int]commit.Class) {
-	t.Helper()
+func wantClasses(tb testing.TB, out commit.Published, want map[int]commit.Class) {
+	tb.Helper()
 	for i, class := range want {
 		if err := out.Failed[i]; err == nil || commit.ClassOf(err) != class {
-			t.Errorf("commit %d: %v, want class %s", i, err, class)
+			tb.Errorf("commit %d: %v, want class %s", i, err, class)
 		}
 	}
 	if len(out.Failed) != len(want) {
-		t.Errorf("failed: %v, want only %v", out.Failed, want)
+		tb.Errorf("failed: %v, want only %v", out.Failed, want)
 	}
 }
 
@@ -48,7 +48,8 @@ next:
 // H15g: a record that no broker takes is permanent for its own commit, the others are published once.
 func TestRecordTooLarge(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		t0, t1 := r.tenure(0, 1), r.tenure(1, 1)
 		batch := append(r.commits(t0, 0, 4), r.commits(t1, 0, 4)...)
@@ -66,9 +67,10 @@ func TestRecordTooLarge(t *testing.T) {
 // H15g: where the broker refuses a whole produce request, innocents that shared it are found by halving and published once.
 func TestHalving(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		small := r.topics.Prefix + ".small"
-		limits := map[string]*string{"max.message.bytes": kadm.StringPtr("4000")}
+		limits := map[string]*string{"max.message.bytes": new("4000")}
 		if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, limits, small); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +103,8 @@ func TestHalving(t *testing.T) {
 // P26: an output topic that does not exist holds back its own commits only, and they go out once it is made.
 func TestMissingTopic(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		batch := r.commits(ten, 0, 5)
@@ -131,7 +134,8 @@ func TestMissingTopic(t *testing.T) {
 // P26: a dead letter is published and entered by its offset, in the same way.
 func TestDeadLetter(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(2, 1)
 		rev := stream.Revision{Generation: 1, Offset: 41}
@@ -148,7 +152,8 @@ func TestDeadLetter(t *testing.T) {
 // A commit without outputs (a terminal) is entered in the ledger too.
 func TestNoOutputs(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(2, 1)
 		r.mustPublish(p, 0, []commit.Commit{with(r.commits(ten, 3, 1)[0])})

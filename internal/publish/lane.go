@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,7 +48,7 @@ func (l *lane) prepare(ctx context.Context) error {
 		return nil
 	}
 	inits := &initCounter{}
-	client, err := kgo.NewClient(append(l.opts[:len(l.opts):len(l.opts)], kgo.TransactionalID(l.id), kgo.WithHooks(inits))...)
+	client, err := kgo.NewClient(append(slices.Clip(l.opts), kgo.TransactionalID(l.id), kgo.WithHooks(inits))...)
 	if err != nil {
 		return fmt.Errorf("make client of lane %s: %w", l.id, err)
 	}

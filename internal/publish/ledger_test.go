@@ -46,7 +46,8 @@ func (r *rig) hang(id string, partition int32, offsets bool) *lane {
 // where the next reading goes on.
 func TestLedgerEndsInMarkers(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		if entries, end := r.entries(p, 0, 0); len(entries) != 0 || end != 0 {
 			t.Fatalf("an empty ledger gives %d entries and end %d", len(entries), end)
@@ -72,7 +73,8 @@ func TestLedgerEndsInMarkers(t *testing.T) {
 // for it, and initialising the former's lanes frees it at once.
 func TestFormersOpenTransaction(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("b")
 		r.hang(LaneID(r.group, r.raw, "dead", 1), 0, true)
 		partition := stream.Partition{Topic: r.raw, Number: 0}
@@ -101,7 +103,8 @@ func TestFormersOpenTransaction(t *testing.T) {
 // H12, H4: a ledger that starts above the floor or ends below it is an error with both numbers and a hint.
 func TestLedgerFloor(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		for i := range int64(3) {
@@ -136,7 +139,8 @@ func TestLedgerFloor(t *testing.T) {
 // H8: an entry of another group or raw topic stops the reading.
 func TestLedgerStranger(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		r.mustPublish(p, 0, r.commits(ten, 0, 1))
@@ -156,7 +160,8 @@ func TestLedgerStranger(t *testing.T) {
 // A record that does not decode, and an error of the caller, end the reading with that error.
 func TestLedgerErrors(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		r.mustPublish(p, 0, r.commits(ten, 0, 1))
@@ -179,7 +184,8 @@ func TestLedgerErrors(t *testing.T) {
 // for only a newer owner deletes there.
 func TestUnknownEndPassed(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		r.net.mu.Lock()

@@ -37,7 +37,7 @@ func (p *Publisher) commitOffsets(ctx context.Context, l *lane, shares []share, 
 			continue
 		}
 		part := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-		part.Partition, part.Offset, part.LeaderEpoch, part.Metadata = n, offset, -1, kmsg.StringPtr(p.cfg.OffsetMetadata)
+		part.Partition, part.Offset, part.LeaderEpoch, part.Metadata = n, offset, -1, new(p.cfg.OffsetMetadata)
 		at[n] = len(t.Partitions)
 		t.Partitions = append(t.Partitions, part)
 	}

@@ -17,7 +17,8 @@ import (
 // that goes away).
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		log := &logged{}
 		r.tune = func(c *Config) { c.Log, c.Client.Log = slog.New(log), slog.New(slog.DiscardHandler) }
 		p := r.publisher("a")
@@ -68,7 +69,8 @@ func TestBrokerAway(t *testing.T) {
 // at once.
 func TestOwnersAway(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		t0, t1 := r.tenure(0, 1), r.tenure(1, 1)
 		r.owners.failWith(errors.New("the database is away"))

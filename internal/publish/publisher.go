@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,7 +106,7 @@ func New(cfg Config, g Group, o Owners) (*Publisher, error) {
 	}
 	cfg = cfg.withDefaults()
 	opts := ClientOptions(cfg.Client)
-	admin, err := kgo.NewClient(append(opts[:len(opts):len(opts)], kgo.MetadataMinAge(100*time.Millisecond))...)
+	admin, err := kgo.NewClient(append(slices.Clip(opts), kgo.MetadataMinAge(100*time.Millisecond))...)
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
 	}

@@ -20,7 +20,8 @@ import (
 // follows the saved frontier with its metadata.
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		t0, t1 := r.tenure(0, 3), r.tenure(1, 4)
 		t0.SavedFrontier.Store(17)
@@ -73,8 +74,7 @@ func (s *steps) note(step string) {
 }
 
 func (s *steps) key(k kmsg.Key) {
-	switch k {
-	case kmsg.InitProducerID, kmsg.Produce, kmsg.TxnOffsetCommit, kmsg.EndTxn:
+	if slices.Contains([]kmsg.Key{kmsg.InitProducerID, kmsg.Produce, kmsg.TxnOffsetCommit, kmsg.EndTxn}, k) {
 		s.note(k.Name())
 	}
 }
@@ -91,7 +91,8 @@ func (s *steps) take() []string {
 // not asked again while the lane lives.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		s := &steps{}
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
@@ -132,7 +133,8 @@ func TestOrder(t *testing.T) {
 // its lanes: its lane is fenced, and the next one reads the newer epoch.
 func TestZombie(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		a, b := r.publisher("a"), r.publisher("b")
 		old, kept := r.tenure(0, 1), r.tenure(1, 1)
 		before := append(r.commits(old, 0, 1), r.commits(kept, 0, 1)...)
@@ -165,7 +167,8 @@ func TestZombie(t *testing.T) {
 // P7, KIP-447: a stale generation is refused, nothing of it is seen, and the same bytes go out under the next one.
 func TestStaleGeneration(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		batch := r.commits(ten, 0, 3)
@@ -196,7 +199,8 @@ func TestStaleGeneration(t *testing.T) {
 // ended comes back fenced.
 func TestNotifyEndsTheWait(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		member, generation := r.who.Generation()
@@ -225,7 +229,8 @@ func TestNotifyEndsTheWait(t *testing.T) {
 // H1: a tenure that began under another member id is lost at once, and nothing of it is sent.
 func TestAnotherMemberID(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		r.who.see(func() (string, int32) { return "an earlier member", 1 })
 		ten := r.tenure(0, 1)
@@ -245,7 +250,8 @@ func TestAnotherMemberID(t *testing.T) {
 // H16: an empty member id or a generation below 1 would be accepted unchecked, so it is never sent.
 func TestNotInTheGroup(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		for i, as := range []func() (string, int32){
 			func() (string, int32) { return "", -1 },
 			func() (string, int32) { m, _ := r.member.GroupMetadata(); return m, 0 },
@@ -284,7 +290,8 @@ func TestUnknownEnd(t *testing.T) {
 	for name, what := range map[string]cutting{"before": loseRequest, "after": loseAnswer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onBrokers(t, func(t *testing.T, r *rig) {
+			onBrokers(t, func(r *rig) {
+				t := r.t
 				p := r.publisher("a")
 				r.mustPublish(p, 0, r.commits(r.tenure(3, 1), 0, 1))
 				t0, t1 := r.tenure(0, 1), r.tenure(1, 1)
@@ -350,7 +357,8 @@ func TestUnknownEnd(t *testing.T) {
 // X6: a call whose context ends leaves no transaction open for readers to wait on, and what it had sent is not visible.
 func TestBrokenOff(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		ctx, cancel := context.WithCancel(r.ctx())

@@ -62,7 +62,7 @@ func (r *reader) fetch(ctx context.Context, partition int32, at int64) (fp kgo.F
 func (r *reader) leader(ctx context.Context, partition int32) (int32, [16]byte, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = kmsg.StringPtr(r.topic)
+	t.Topic = new(r.topic)
 	req.Topics = append(req.Topics, t)
 	resp, err := r.client.RequestCachedMetadata(ctx, req, time.Second)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 // P26: a topic that accepts nothing for want of replicas holds back its own commits, within the transaction's bound, and
 // the others go out.
 func TestSlowTopic(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig, c *kfake.Cluster) {
+	inBubble(t, func(r *rig, c *kfake.Cluster) {
+		t := r.t
 		slow := r.topics.Prefix + ".slow"
 		if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, nil, slow); err != nil {
 			t.Fatal(err)
@@ -43,7 +44,8 @@ func TestSlowTopic(t *testing.T) {
 
 // A broker that is away for a quarter of an hour costs a handful of log lines, and the call goes on when it is back.
 func TestLongOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig, _ *kfake.Cluster) {
+	inBubble(t, func(r *rig, _ *kfake.Cluster) {
+		t := r.t
 		log := &logged{}
 		r.tune = func(c *Config) { c.Log = slog.New(log) }
 		p := r.publisher("a")
@@ -71,7 +73,8 @@ func TestLongOutage(t *testing.T) {
 
 // P19, H15j: a transaction that hangs outside the lanes we know is waited out until the broker ends it, and said.
 func TestHangingTransaction(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig, _ *kfake.Cluster) {
+	inBubble(t, func(r *rig, _ *kfake.Cluster) {
+		t := r.t
 		log := &logged{}
 		r.tune = func(c *Config) { c.Log = slog.New(log) }
 		p := r.publisher("a")
@@ -92,7 +95,8 @@ func TestHangingTransaction(t *testing.T) {
 
 // P7: while the group has no generation for us nothing is sent however long it takes, and the first one that comes is used.
 func TestLongRebalance(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig, _ *kfake.Cluster) {
+	inBubble(t, func(r *rig, _ *kfake.Cluster) {
+		t := r.t
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		batch := r.commits(ten, 0, 1)

@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"sync"
@@ -69,6 +70,11 @@ func ledgerSettings() map[string]string {
 // name topic, setting, what was found and what is wanted.
 func EnsureTopics(ctx context.Context, client *kgo.Client, spec TopicsSpec) (TopicsInfo, error) {
 	e := ensurer{client: client, admin: kadm.NewClient(client), spec: spec}
+	outputs := append([]string{spec.Topics.Matched(), spec.Topics.DeadLetter()}, spec.Outputs...)
+	// One question for all: an assignment callback asks this too.
+	if err := e.look(ctx, append([]string{spec.Raw, spec.Topics.Ledger()}, outputs...)...); err != nil {
+		return TopicsInfo{}, err
+	}
 	raw, err := e.ensure(ctx, spec.Raw, spec.RawPartitions, nil)
 	if err != nil {
 		return TopicsInfo{}, err
@@ -87,7 +93,6 @@ func EnsureTopics(ctx context.Context, client *kgo.Client, spec TopicsSpec) (Top
 	if n == 0 {
 		n = raw.Partitions
 	}
-	outputs := append([]string{spec.Topics.Matched(), spec.Topics.DeadLetter()}, spec.Outputs...)
 	for _, topic := range outputs {
 		if _, err := e.ensure(ctx, topic, n, nil); err != nil {
 			return TopicsInfo{}, err
@@ -108,11 +113,25 @@ type ensurer struct {
 	client *kgo.Client
 	admin  *kadm.Client
 	spec   TopicsSpec
+	found  map[string]described
+}
+
+// look asks the brokers about the topics.
+func (e *ensurer) look(ctx context.Context, topics ...string) error {
+	found, err := describeTopics(ctx, e.client, topics...)
+	if err != nil {
+		return fmt.Errorf("describe topics: %w", err)
+	}
+	if e.found == nil {
+		e.found = map[string]described{}
+	}
+	maps.Copy(e.found, found)
+	return nil
 }
 
 // ensure gives the topic, made with the settings where it is missing and may be made.
 func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, settings map[string]string) (TopicInfo, error) {
-	info, there, err := e.find(ctx, topic)
+	info, there, err := e.find(topic)
 	if err != nil || there {
 		return info, err
 	}
@@ -121,7 +140,7 @@ func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, se
 	}
 	configs := map[string]*string{}
 	for k, v := range settings {
-		configs[k] = kadm.StringPtr(v)
+		configs[k] = new(v)
 	}
 	replication := e.spec.Replication
 	if replication == 0 {
@@ -136,7 +155,10 @@ func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, se
 		return info, fmt.Errorf("create topic %s: %w", topic, err)
 	}
 	for {
-		info, there, err := e.find(ctx, topic)
+		if err := e.look(ctx, topic); err != nil {
+			return info, err
+		}
+		info, there, err := e.find(topic)
 		if err != nil || there {
 			return info, err
 		}
@@ -146,13 +168,9 @@ func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, se
 	}
 }
 
-func (e *ensurer) find(ctx context.Context, topic string) (TopicInfo, bool, error) {
+func (e *ensurer) find(topic string) (TopicInfo, bool, error) {
 	info := TopicInfo{Name: topic}
-	all, err := describeTopics(ctx, e.client, topic)
-	if err != nil {
-		return info, false, fmt.Errorf("describe topic %s: %w", topic, err)
-	}
-	d, ok := all[topic]
+	d, ok := e.found[topic]
 	switch {
 	case !ok || is(d.err, kerr.UnknownTopicOrPartition):
 		return info, false, nil
@@ -176,7 +194,7 @@ func describeTopics(ctx context.Context, client *kgo.Client, topics ...string) (
 	req.AllowAutoTopicCreation = false
 	for _, topic := range topics {
 		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(topic)
+		t.Topic = new(topic)
 		req.Topics = append(req.Topics, t)
 	}
 	resp, err := req.RequestWith(ctx, client)

@@ -14,7 +14,8 @@ import (
 // Topics are made once, checked ever after, and their ids and partition counts are what the claims carry (P31, H12).
 func TestEnsureTopics(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		again, err := EnsureTopics(r.ctx(), r.admin, TopicsSpec{Topics: r.topics, Raw: r.raw, MaxRecordBytes: 1_000_012})
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +32,8 @@ func TestEnsureTopics(t *testing.T) {
 // Each wrong topic is named with the setting, what was found and what is wanted.
 func TestEnsureTopicsErrors(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		admin := kadm.NewClient(r.admin)
 		set := func(topic, name, value string) {
 			t.Helper()
@@ -77,7 +79,8 @@ func TestEnsureTopicsErrors(t *testing.T) {
 // P24: a broker without transaction.version 2 is refused at start, with what to do, unless that was asked for.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	onBrokers(t, func(t *testing.T, r *rig) {
+	onBrokers(t, func(r *rig) {
+		t := r.t
 		if err := r.publisher("a").Check(r.ctx()); err != nil {
 			t.Fatal(err)
 		}
