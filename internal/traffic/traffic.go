@@ -69,6 +69,7 @@ func New(g *roadnet.Graph, n int, seed uint64) (*Fleet, error) {
 		v.driftE, v.driftN = v.sigmaM*rnd.NormFloat64(), v.sigmaM*rnd.NormFloat64()
 		f.enter(v, start)
 		v.alongM = rnd.Float64() * metres(g.Edge(start).LengthCM)
+		v.speed = float64(g.Edge(start).SpeedKMH) / 3.6 * v.temper // in mid-drive
 		v.passNodes()
 		// The vehicle starts in mid-edge: the stretches behind it were never driven.
 		v.truth = v.truth[len(v.truth)-1:]
