@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -271,6 +272,33 @@ func TestEveryPackageHasADoc(t *testing.T) {
 		}
 		if n := strings.Count(string(src), "\n"); n > maxDocLines {
 			t.Errorf("%s has %d lines, want at most %d", file, n, maxDocLines)
+		}
+	}
+}
+
+// TestReleaseLeavesTheEmbeddedStackOut: with build tag nodev no file of ours
+// imports kfake or the embedded Postgres; without it devstack does.
+func TestReleaseLeavesTheEmbeddedStackOut(t *testing.T) {
+	embedded := []string{"github.com/twmb/franz-go/pkg/kfake", "github.com/fergusstrange/embedded-postgres"}
+	for _, tags := range [][]string{nil, {"nodev"}} {
+		builds, found := build.Default, map[string]bool{}
+		builds.BuildTags = tags
+		for _, f := range goFiles(t) {
+			in, err := builds.MatchFile(filepath.FromSlash(f.dir), path.Base(f.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.test || !in {
+				continue
+			}
+			for _, target := range imports(t, f) {
+				if slices.Contains(embedded, target) {
+					found[target] = true
+				}
+			}
+		}
+		if got, want := len(found), len(embedded)*(1-len(tags)); got != want {
+			t.Errorf("tags %v: %d embedded parts imported (%v), want %d", tags, got, found, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-//go:build !nodev
+//go:build linux && !nodev
 
 package devstack_test
 
@@ -17,7 +17,12 @@ import (
 	"milepost/internal/devstack"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentEnv); dir != "" {
+		beParent(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // testLogger writes to the test's log.
 func testLogger(t *testing.T) *slog.Logger {
@@ -50,7 +55,7 @@ func TestPostgresSurvivesKill(t *testing.T) {
 		}
 	})
 	dsn := p.DSN()
-	exec(ctx, t, dsn, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+	execSQL(ctx, t, dsn, "CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
 
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
@@ -101,7 +106,7 @@ func TestPostgresPaused(t *testing.T) {
 	if err := p.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	exec(ctx, t, p.DSN(), "SELECT 1")
+	execSQL(ctx, t, p.DSN(), "SELECT 1")
 }
 
 // TestPostgresFetched: a machine without Postgres gets one from Maven Central
@@ -124,10 +129,10 @@ func TestPostgresFetched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec(ctx, t, dsn, "SELECT 1")
+	execSQL(ctx, t, dsn, "SELECT 1")
 }
 
-func exec(ctx context.Context, t *testing.T, dsn, sql string) {
+func execSQL(ctx context.Context, t *testing.T, dsn, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
