@@ -126,7 +126,7 @@ func (p *pbfReader) fill(buf *bytes.Buffer, n int64) error {
 	got, err := io.CopyN(buf, p.r, n)
 	p.offset += got
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: cut short", io.ErrUnexpectedEOF)
+		return fmt.Errorf("cut short: %w", io.ErrUnexpectedEOF)
 	}
 	return err
 }

@@ -66,16 +66,29 @@ func (in *importer) readXML(ctx context.Context, r io.Reader) error {
 		}
 		if err != nil {
 			line, _ := x.dec.InputPos()
-			return fmt.Errorf("line %d: %w", line, x.about(err))
+			return fmt.Errorf("line %d: %w", line, x.about(classify(err)))
 		}
 	}
 	return nil
 }
 
+// classify says of the XML package's errors whether the file ends too early or is wrong.
+func classify(err error) error {
+	var syntax *xml.SyntaxError
+	switch {
+	case !errors.As(err, &syntax):
+		return err
+	case syntax.Msg == "unexpected EOF":
+		return fmt.Errorf("cut short: %w", io.ErrUnexpectedEOF)
+	default:
+		return fmt.Errorf("%w: %s", ErrCorrupt, syntax.Msg)
+	}
+}
+
 func (x *xmlReader) atEnd() error {
 	if x.depth > 0 {
 		line, _ := x.dec.InputPos()
-		return fmt.Errorf("line %d: %w", line, x.about(fmt.Errorf("%w: cut short", io.ErrUnexpectedEOF)))
+		return fmt.Errorf("line %d: %w", line, x.about(fmt.Errorf("cut short: %w", io.ErrUnexpectedEOF)))
 	}
 	return nil
 }
