@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"milepost/internal/commit"
-	"milepost/internal/partition"
 	"milepost/internal/stream"
 )
 
@@ -23,8 +22,6 @@ type Consumer struct {
 	promotions  *batcher[promotion]
 	frontiers   *batcher[frontierSave]
 	quarantines *batcher[quarantining]
-
-	newMachine func(partition.Config, partition.Workload, partition.Start, time.Time) machine
 
 	mu        sync.Mutex
 	session   *session                              // nil between sessions
@@ -43,10 +40,7 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 	}
 	return &Consumer{
 		cfg: cfg, deps: deps,
-		log: deps.Log.With(slog.String("group", cfg.Group), slog.String("topic", cfg.Topic)),
-		newMachine: func(cfg partition.Config, w partition.Workload, s partition.Start, now time.Time) machine {
-			return partition.New(cfg, w, s, now)
-		},
+		log:       deps.Log.With(slog.String("group", cfg.Group), slog.String("topic", cfg.Topic)),
 		unsettled: map[stream.Partition][]*commit.Tenure{},
 	}, nil
 }

@@ -12,12 +12,6 @@ import (
 	"milepost/internal/stream"
 )
 
-// machine is what the driver needs of partition.Machine.
-type machine interface {
-	Step(now time.Time, in partition.Input) []partition.Effect
-	View() partition.View
-}
-
 // submitRetry is how soon jobs that a full solver pool refused are offered again when no answer comes first.
 const submitRetry = 5 * time.Millisecond
 
@@ -27,7 +21,7 @@ const restoreEffects = 100
 // driver feeds one machine and runs its effects. Only its worker's goroutine touches it, but for mail.
 type driver struct {
 	*worker
-	machine   machine
+	machine   *partition.Machine
 	restores  *batcher[partition.Restore]
 	async     sync.WaitGroup
 	refetcher *refetcher
@@ -38,7 +32,7 @@ type driver struct {
 	over bool // the machine has given its last effect
 }
 
-func newDriver(w *worker, m machine) *driver {
+func newDriver(w *worker, m *partition.Machine) *driver {
 	return &driver{worker: w, machine: m, refetcher: newRefetcher(w), inLine: map[partition.JobID]bool{}}
 }
 
@@ -92,9 +86,14 @@ func (d *driver) run(work context.Context) {
 // takeMail steps through everything that has come.
 func (d *driver) takeMail(ctx context.Context) {
 	for _, in := range d.mail.take() {
-		if a, ok := in.(partition.Arrived); ok && !a.Refetched {
-			d.took(len(a.Records))
-		} else {
+		switch in := in.(type) {
+		case partition.Arrived:
+			if !in.Refetched {
+				d.took(len(in.Records))
+			}
+		case partition.FrontierSaved:
+			// The heartbeat comes whether work goes on or not: it is no sign of progress (P18).
+		default:
 			d.progress.Add(1)
 		}
 		if d.over {

@@ -197,7 +197,6 @@ func (r *rig) start(name string, tune ...func(*Config, *Deps)) *process {
 		r.t.Fatal(err)
 	}
 	p.Consumer = c
-	c.newMachine = standIn // TEMP
 	ctx, cancel := context.WithCancel(r.t.Context())
 	pipeCtx, stopPipe := context.WithCancel(r.t.Context())
 	p.cancel, p.kill = cancel, stopPipe

@@ -119,7 +119,7 @@ func (w *worker) run(work context.Context) {
 		slog.Int("promoted", recovered.Promoted), slog.Int("published", recovered.Published), slog.Int("failed", len(recovered.Failed)),
 		slog.Duration("took", time.Since(began)))
 	w.state.Store(int32(StateRunning))
-	d := newDriver(w, w.s.c.newMachine(w.s.c.cfg.Partition, w.s.c.deps.Workload, partition.Start{
+	d := newDriver(w, partition.New(w.s.c.cfg.Partition, w.s.c.deps.Workload, partition.Start{
 		Tenure: w.tenure, Frontier: recovered.Frontier, LedgerFloor: recovered.LedgerFloor, LedgerHighest: recovered.LedgerHighest,
 		Done: recovered.Done, Failed: recovered.Failed,
 	}, time.Now()))
