@@ -2,11 +2,11 @@ package pgstore_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,52 +21,64 @@ import (
 	"milepost/internal/stream"
 )
 
-// server is the Postgres that the package's tests share; each test has a database of its own.
+// server is the Postgres that the package's tests share; the first that needs it starts it, each has a database of its own.
 var server struct {
-	dsn  string
-	err  error
-	next atomic.Int64
+	start sync.Once
+	dsn   string
+	err   error
+	own   *devstack.Postgres
+	next  atomic.Int64
 }
 
 func TestMain(m *testing.M) {
 	if dsn := os.Getenv(childDSN); dsn != "" {
 		os.Exit(child(dsn))
 	}
-	flag.Parse()
-	os.Exit(run(m))
+	code := m.Run()
+	if server.own != nil {
+		if err := server.own.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop postgres:", err)
+			code = 1
+		}
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
-func run(m *testing.M) int {
-	if server.dsn = os.Getenv("MILEPOST_TEST_DSN"); server.dsn == "" {
+// address gives the DSN of the shared server.
+func address(t testing.TB) string {
+	t.Helper()
+	server.start.Do(func() {
+		if server.dsn = os.Getenv("MILEPOST_TEST_DSN"); server.dsn != "" {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
-		pg, err := devstack.StartPostgres(ctx, devstack.PostgresConfig{
+		server.own, server.err = devstack.StartPostgres(ctx, devstack.PostgresConfig{
 			Unsafe: os.Getenv("MILEPOST_TEST_FSYNC") == "", Settings: map[string]string{"max_connections": "200"},
 		})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "start postgres:", err)
-			return 1
+		if server.err == nil {
+			server.dsn = server.own.DSN()
 		}
-		defer func() { _ = pg.Stop() }()
-		server.dsn = pg.DSN()
+	})
+	if server.err != nil {
+		t.Fatalf("start postgres: %v", server.err)
 	}
-	before := goleak.IgnoreCurrent() // the server's keeper is devstack's and ends with Stop
-	code := m.Run()
-	if err := goleak.Find(before); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	return server.dsn
 }
 
 // database makes an empty database for the test and gives its DSN.
 func database(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("t_%d_%d", os.Getpid(), server.next.Add(1))
-	admin := connect(t, server.dsn)
+	dsn := address(t)
+	admin := connect(t, dsn)
 	execute(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { execute(t, connect(t, server.dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
-	u, err := url.Parse(server.dsn)
+	t.Cleanup(func() { execute(t, connect(t, dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
+	u, err := url.Parse(dsn)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
 		t.Fatalf("MILEPOST_TEST_DSN must be a URL: %v", err)
 	}
