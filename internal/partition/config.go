@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -24,7 +25,9 @@ type Config struct {
 	WindowRecords     int   // records in hand a partition; full: pause, resume at half
 	WindowBytes       int64 // the same in bytes
 	MaxAhead          int64 // offsets above the frontier; beyond: pause
-	RestoreBatch      int   // keys a Restore
+	RefetchRecords    int   // room kept for refetched records, beside the window
+	RestoreBatch      int   // keys a Restore, rows a Quarantine, promotions a Promote
+	Restores          int   // Restore effects out at once; meanwhile other keys gather
 	QuarantineBound   int   // observations a key in quarantine; beyond: dead letters
 }
 
@@ -36,12 +39,13 @@ func DefaultConfig() Config {
 		RequestRetry: 3 * time.Second, DrainGrace: 20 * time.Second, PromoteAfter: time.Second,
 		FrontierEvery: 64, FrontierInterval: time.Second, HeartbeatInterval: time.Second,
 		KeyQueue: 256, Jobs: 1024, WindowRecords: 8192, WindowBytes: 64 << 20, MaxAhead: 200_000,
-		RestoreBatch: 500, QuarantineBound: 10_000,
+		RefetchRecords: 1024, RestoreBatch: 500, Restores: 4, QuarantineBound: 10_000,
 	}
 }
 
 // Validate checks every limit and reports all that are out of range.
 func (c Config) Validate() error {
+	var errs []error
 	for _, l := range []struct {
 		name     string
 		got, min int64
@@ -50,17 +54,27 @@ func (c Config) Validate() error {
 		{"evict sweep", int64(c.EvictSweep), int64(c.Tick)},
 		{"evict idle", int64(c.EvictIdle), int64(c.Tick)},
 		{"blocked retry", int64(c.BlockedRetry), int64(c.Tick)},
+		{"commit retry min", int64(c.CommitRetryMin), int64(time.Millisecond)},
+		{"commit retry max", int64(c.CommitRetryMax), int64(c.CommitRetryMin)},
+		{"request retry", int64(c.RequestRetry), int64(c.Tick)},
+		{"drain grace", int64(c.DrainGrace), 0},
+		{"promote after", int64(c.PromoteAfter), 0},
+		{"frontier every", int64(c.FrontierEvery), 1},
+		{"frontier interval", int64(c.FrontierInterval), int64(time.Millisecond)},
+		{"heartbeat interval", int64(c.HeartbeatInterval), int64(time.Millisecond)},
 		{"key queue", int64(c.KeyQueue), 1},
 		{"jobs", int64(c.Jobs), 1},
 		{"window records", int64(c.WindowRecords), 2},
 		{"window bytes", c.WindowBytes, 1 << 10},
 		{"max ahead", c.MaxAhead, 1},
+		{"refetch records", int64(c.RefetchRecords), 1},
 		{"restore batch", int64(c.RestoreBatch), 1},
-		{"frontier every", int64(c.FrontierEvery), 1},
+		{"restores", int64(c.Restores), 1},
+		{"quarantine bound", int64(c.QuarantineBound), 0},
 	} {
 		if l.got < l.min {
-			return fmt.Errorf("partition: %s is %d, must be at least %d", l.name, l.got, l.min)
+			errs = append(errs, fmt.Errorf("partition: %s is %d, must be at least %d", l.name, l.got, l.min))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

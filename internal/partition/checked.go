@@ -1,0 +1,6 @@
+//go:build race || invariants
+
+package partition
+
+// checked says whether invariants are checked after each step.
+const checked = true

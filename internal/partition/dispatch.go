@@ -1,0 +1,75 @@
+package partition
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+// errNothingOpened is met when a workload opens neither a local decision nor a request.
+var errNothingOpened = errors.New("the workload opened nothing")
+
+// open starts the job of a key's head: the workload decides by itself, or a solver is asked.
+func (m *Machine) open(k *key) {
+	o := m.work.Open(m.state(k), k.head.obs)
+	if k.job == nil {
+		k.job = &job{}
+	}
+	j := k.job
+	m.startJob(j)
+	if o.Local != nil {
+		j.id, j.request, j.decision, j.decided = JobID{}, nil, *o.Local, true
+		m.decide(k)
+		return
+	}
+	if len(o.Request) == 0 {
+		m.quarantine(k, fmt.Errorf("open %s: %w: %w", k.head.obs.Identity.Revision, commit.ErrPermanent, errNothingOpened))
+		return
+	}
+	id := jobID(k.name, k.head.obs.Identity.Revision, k.checkpoint.Revision, o.Request)
+	if j.decided && j.id == id {
+		// The result whose commit failed is that of this very job: no second solve (A12).
+		m.decide(k)
+		return
+	}
+	if j.decided {
+		m.stats.Rejected++
+	}
+	j.id, j.request, j.decision, j.decided = id, o.Request, Decision{}, false
+	m.stats.Dispatched++
+	m.send(k)
+}
+
+// send hands out the request as it is retained.
+func (m *Machine) send(k *key) {
+	m.enter(k, solving)
+	m.setTimer(k, m.now.Add(m.cfg.RequestRetry))
+	m.emit(Dispatch{Job: k.job.id, Key: k.name, Revision: k.head.obs.Identity.Revision, Request: k.job.request})
+}
+
+// resend asks again after a time-out, with the same bytes (A9).
+func (m *Machine) resend(k *key) {
+	m.stats.Resent++
+	m.send(k)
+}
+
+func (m *Machine) state(k *key) KeyState {
+	return KeyState{Checkpoint: k.checkpoint, Expired: k.expired, Epoch: m.tenure.Epoch}
+}
+
+// jobID digests everything that makes a job what it is: another base or another request is another job.
+func jobID(name stream.Key, rev, base stream.Revision, request []byte) JobID {
+	var n [8]byte
+	b := make([]byte, 0, 8*6+len(name)+len(request))
+	for _, v := range []int64{int64(rev.Generation), rev.Offset, int64(base.Generation), base.Offset, int64(len(name))} {
+		binary.BigEndian.PutUint64(n[:], uint64(v))
+		b = append(b, n[:]...)
+	}
+	b = append(append(b, name...), request...)
+	sum := sha256.Sum256(b)
+	return JobID(sum[:16])
+}

@@ -1,0 +1,175 @@
+package partition
+
+import (
+	"fmt"
+)
+
+// touch notes a key that this step changes, for checkStep.
+func (m *Machine) touch(k *key) {
+	if checked {
+		m.touched = append(m.touched, k)
+	}
+}
+
+// checkStep panics when a step broke an invariant. It looks at the partition and at the keys that the step touched.
+func (m *Machine) checkStep() {
+	for _, k := range m.touched {
+		if m.find(k.name, int64(k.place)) == k {
+			m.checkKey(k)
+		}
+	}
+	m.touched = m.touched[:0]
+	m.checkPartition()
+}
+
+// broken panics with the values of a broken invariant; nothing in the core recovers it.
+func (m *Machine) broken(invariant string, k *key, format string, args ...any) {
+	where := fmt.Sprintf("partition %s, epoch %d, frontier %s", m.tenure.Partition, m.tenure.Epoch, m.frontier())
+	if k != nil {
+		where += fmt.Sprintf(", key %q in phase %d", k.name, k.phase)
+	}
+	panic(fmt.Sprintf("invariant %s is broken: %s: %s", invariant, where, fmt.Sprintf(format, args...)))
+}
+
+func (m *Machine) checkPartition() {
+	if m.tracker.frontier < m.saved.Frontier.Next.Offset || m.tracker.frontier < m.written.Frontier.Next.Offset {
+		m.broken("I4", nil, "it was saved at %s", m.written.Frontier)
+	}
+	if m.tracker.entries.len() > 0 {
+		if e := m.tracker.entries.at(0); e.mark >= isDone || e.offset != m.tracker.frontier {
+			m.broken("I3", nil, "lowest tracked offset is %d, mark %d", e.offset, e.mark)
+		}
+	} else if m.tracker.frontier != m.tracker.next {
+		m.broken("I3", nil, "nothing is tracked below %d", m.tracker.next)
+	}
+	if m.bound() < m.written.LedgerFloor {
+		m.broken("P6", nil, "ledger floor %d was written, %d is needed", m.written.LedgerFloor, m.bound())
+	}
+	if n := m.count[solving] + m.count[committing]; m.jobs < n {
+		m.broken("P4", nil, "%d jobs are counted, %d are out", m.jobs, n)
+	}
+	if m.records < 0 || m.bytes < 0 || m.again < 0 || m.spilled < 0 || m.unpromoted < 0 || m.quarantined < 0 || m.promoting < 0 || m.restores < 0 {
+		m.broken("P5", nil, "a count is negative: %+v", m.View())
+	}
+}
+
+// checkKey checks one key; it costs as much as the key has in hand.
+func (m *Machine) checkKey(k *key) {
+	m.checkPhase(k)
+	n, last := 0, int64(-1)
+	for it := k.head; it != nil; it = it.next {
+		if it.record.Offset <= last {
+			m.broken("P2", k, "offset %d is queued behind %d", it.record.Offset, last)
+		}
+		if mk := m.tracker.look(it.record.Offset); mk != inHand {
+			m.broken("I3", k, "offset %d is queued and marked %d", it.record.Offset, mk)
+		}
+		n, last = n+1, it.record.Offset
+	}
+	if n != k.queued || n > m.cfg.KeyQueue {
+		m.broken("P5", k, "%d are queued, %d counted, bound %d", n, k.queued, m.cfg.KeyQueue)
+	}
+	for _, s := range k.spill {
+		if s.offset <= last {
+			m.broken("P2", k, "offset %d is spilled behind %d", s.offset, last)
+		}
+		if mk := m.tracker.look(s.offset); mk != isSpilled {
+			m.broken("I3", k, "offset %d is spilled and marked %d", s.offset, mk)
+		}
+		last = s.offset
+	}
+	m.checkHold(k)
+}
+
+func (m *Machine) checkPhase(k *key) {
+	j := k.job
+	timed := k.phase == solving || k.phase == blocked
+	if timed != (k.timerAt >= 0) && !(m.draining && k.phase == blocked) {
+		m.broken("P3", k, "has a timer: %t", k.timerAt >= 0)
+	}
+	if (k.phase == idle) != (k.head == nil) && k.phase != blocked && k.phase != finishing {
+		m.broken("P3", k, "%d are queued", k.queued)
+	}
+	running := k.phase == solving || k.phase == committing || k.phase == blocked && k.retry == commitAgain
+	if running != (j != nil && j.counted) {
+		m.broken("I1", k, "its job is counted: %t", !running)
+	}
+	if (k.phase == committing || k.phase == blocked && k.retry == commitAgain) != (j != nil && j.composed) {
+		m.broken("P3", k, "a commit is composed: %t", j != nil && j.composed)
+	}
+	if j != nil && j.composed {
+		if want := m.revision(k.head.record.Offset); j.commit.Revision != want {
+			m.broken("I1", k, "commit is of %s, head is %s", j.commit.Revision, want)
+		}
+		if !j.commit.NoRow && (!k.loaded || j.commit.Base != k.checkpoint.Revision || j.commit.Base.Compare(j.commit.Revision) >= 0) {
+			m.broken("I5", k, "commit of %s is over %s, checkpoint is %s, loaded %t", j.commit.Revision, j.commit.Base, k.checkpoint.Revision, k.loaded)
+		}
+	}
+	if k.phase == solving && len(j.request) == 0 {
+		m.broken("I7", k, "no request is retained")
+	}
+	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.published == nil && k.foreign < 0) {
+		m.broken("P7", k, "listed for eviction: %t", k.listed)
+	}
+}
+
+func (m *Machine) checkHold(k *key) {
+	held := k.job != nil && k.job.composed || k.published != nil || k.foreign >= 0
+	if held != (k.holdAt >= 0) {
+		m.broken("P6", k, "holds a floor: %t", k.holdAt >= 0)
+	}
+	if held && k.hold < m.written.LedgerFloor {
+		m.broken("P6", k, "needs floor %d, %d was written", k.hold, m.written.LedgerFloor)
+	}
+}
+
+// checkAll checks every key and every sum: for tests.
+func (m *Machine) checkAll() {
+	var count [phases]int
+	records, again, spills, unpromoted, jobs, quarantined := 0, 0, 0, 0, 0, 0
+	var bytes int64
+	each := func(k *key) {
+		m.checkKey(k)
+		count[k.phase]++
+		spills += len(k.spill)
+		for it := k.head; it != nil; it = it.next {
+			records++
+			bytes += it.size
+			if it.again {
+				again++
+			}
+		}
+		if k.published != nil {
+			unpromoted++
+		}
+		if k.job != nil && k.job.counted {
+			jobs++
+		}
+		if k.quarantined {
+			quarantined++
+		}
+	}
+	for _, k := range m.keys {
+		each(k)
+	}
+	for _, k := range m.keyless {
+		if k != nil {
+			each(k)
+		}
+	}
+	m.checkPartition()
+	if count != m.count || records != m.records || again != m.again || bytes != m.bytes || spills != m.spilled ||
+		unpromoted != m.unpromoted || jobs != m.jobs || quarantined != m.quarantined {
+		m.broken("P5", nil, "sums: phases %v %v, records %d %d, refetched %d %d, bytes %d %d, spilled %d %d, unpromoted %d %d, jobs %d %d, quarantined %d %d",
+			count, m.count, records, m.records, again, m.again, bytes, m.bytes, spills, m.spilled, unpromoted, m.unpromoted, jobs, m.jobs, quarantined, m.quarantined)
+	}
+	undone := 0
+	for i := range m.tracker.entries.len() {
+		if m.tracker.entries.at(i).mark < isDone {
+			undone++
+		}
+	}
+	if undone != records+spills {
+		m.broken("I2", nil, "%d offsets are not done, %d are in hand and %d spilled", undone, records, spills)
+	}
+}

@@ -1,0 +1,105 @@
+package partition
+
+import (
+	"errors"
+
+	"milepost/internal/commit"
+)
+
+// quarantine stops one key for good: its failed observation and all that follow are written to the quarantine table
+// and then count as done, so that the frontier may pass them.
+func (m *Machine) quarantine(k *key, err error) {
+	if !k.quarantined {
+		m.markQuarantined(k)
+		m.stats.QuarantinedKeys++
+	}
+	k.cause = &cause{class: commit.ClassOf(err).String(), reason: err.Error()}
+	m.warn("key quarantined", k, err)
+	m.endJob(k.job)
+	k.job = nil
+	// A foreign prepared commit stays in the row as evidence; recovery knows it by the quarantine.
+	k.foreign = -1
+	m.rehold(k)
+	for it := k.head; it != nil; it = it.next {
+		m.verdict(k, it)
+	}
+	if it := k.head; it != nil && it.poison != nil {
+		// Its dead letter cannot be published: the quarantine table takes it, and what neither takes waits for a person.
+		it.poison = nil
+		if it.refused {
+			m.backOff(k, setAsideAgain)
+			return
+		}
+	}
+	k.attempts = 0
+	m.wake(k)
+}
+
+func (m *Machine) markQuarantined(k *key) {
+	k.quarantined = true
+	m.quarantined++
+}
+
+// putAside writes the observations at the head of a quarantined key, up to its next poison record.
+func (m *Machine) putAside(k *key) {
+	if k.setAside >= m.cfg.QuarantineBound {
+		m.refuseAside(k)
+		m.deadLetter(k)
+		return
+	}
+	var rows []commit.Quarantined
+	for it := k.head; it != nil && it.poison == nil && len(rows) < m.cfg.RestoreBatch; it = it.next {
+		rows = append(rows, commit.Quarantined{
+			Tenure: m.tenure, Key: k.name, Revision: it.obs.Identity.Revision,
+			Class: k.cause.class, Reason: k.cause.reason, Record: it.record, At: m.now,
+		})
+	}
+	m.enter(k, settingAside)
+	m.emit(Quarantine{Rows: rows})
+}
+
+// refuseAside makes a head that the quarantine has no room for a dead letter.
+func (m *Machine) refuseAside(k *key) {
+	k.head.refused = true
+	k.head.poison = &commit.PoisonError{Reason: "quarantine_full", Detail: "the quarantine has no room for the observation"}
+}
+
+// quarantineSaved counts the written observations done, in order up to the first that was not written.
+func (m *Machine) quarantineSaved(in QuarantineSaved) {
+	if len(in.Rows) == 0 {
+		return
+	}
+	k := m.find(in.Rows[0].Key, in.Rows[0].Revision.Offset)
+	if k == nil || k.phase != settingAside {
+		return
+	}
+	err := in.Err
+	for i := range in.Rows {
+		if err == nil && i < len(in.Errs) {
+			err = in.Errs[i]
+		}
+		if err != nil || k.head == nil || k.head.obs.Identity.Revision != in.Rows[i].Revision {
+			break
+		}
+		k.setAside++
+		k.attempts = 0
+		m.stats.QuarantinedRecords++
+		m.finishHead(k, isDone)
+	}
+	if err == nil {
+		m.wake(k)
+		return
+	}
+	if m.fenced(err) {
+		return
+	}
+	if errors.Is(err, commit.ErrQuarantineFull) && k.head != nil {
+		m.refuseAside(k)
+		m.wake(k)
+		return
+	}
+	if k.attempts == 0 {
+		m.warn("quarantine write failed", k, err)
+	}
+	m.backOff(k, setAsideAgain)
+}

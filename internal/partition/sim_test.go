@@ -1,0 +1,537 @@
+package partition
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+var (
+	seeds = flag.Int("seeds", 300, "how many seeds TestSim runs")
+	first = flag.Uint64("seed", 1, "the first seed that TestSim runs")
+)
+
+// TestSim runs the machine against a world that delays, loses, doubles and refuses, with crashes at every effect,
+// drains, takeovers and zombies, and compares what was published with a naive sequential model: A2–A5, A11, A12,
+// A14, A15, I1–I8, I11–I13, I16, H4, P2, P11, P12, P14, P26, P27, F17, F18.
+func TestSim(t *testing.T) {
+	for seed := *first; seed < *first+uint64(*seeds); seed++ {
+		if err := simulate(seed, t); err != nil {
+			t.Fatalf("seed %d: %v\nreplay: go test ./internal/partition -run 'TestSim$' -seeds 1 -seed %d -v", seed, err, seed)
+		}
+	}
+}
+
+// sim is one run: events in virtual time.
+type sim struct {
+	rng     *rand.Rand
+	now     time.Time
+	queue   heap[*event]
+	serial  int
+	world   *world
+	cfg     Config
+	pace    float64 // of faults, 0 for none
+	quiet   bool    // no more faults: all must come to its end
+	current *owner
+	claims  int // takeovers under way
+	keys    []string
+	next    int64 // offset
+	left    int   // records still to come
+	broken  []string
+	crashes int
+	words   int
+	trace   func(string, ...any)
+}
+
+// owner is one process's tenure.
+type owner struct {
+	m        *Machine
+	tenure   *commit.Tenure
+	gone     bool // crashed: no answer reaches it
+	ended    bool
+	position int64
+	paused   bool
+	drained  *Report
+	last     stream.Frontier
+	requests map[JobID]string
+	commits  map[commit.ID]string
+	inside   map[stream.Key]int // commits that are with the stages
+}
+
+type event struct {
+	at     time.Time
+	serial int
+	place  int
+	run    func()
+}
+
+func simulate(seed uint64, t *testing.T) (err error) {
+	s := newSim(seed)
+	if testing.Verbose() && *seeds == 1 {
+		s.trace = t.Logf
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("after %s: panic: %v", s.now.Sub(toyStart()), p)
+		}
+	}()
+	s.takeOver()
+	s.after(0, s.produce)
+	end := toyStart().Add(30 * time.Minute)
+	for len(s.queue.members) > 0 && len(s.broken) == 0 {
+		e, _ := s.queue.top()
+		s.queue.remove(e)
+		s.now = e.at
+		if s.now.After(end) {
+			return fmt.Errorf("stuck: frontier %s, log ends at %d, view %+v", s.world.saved.Frontier, s.next, s.view())
+		}
+		e.run()
+		if s.over() {
+			break
+		}
+	}
+	if len(s.broken) > 0 {
+		return errors.New(s.broken[0])
+	}
+	return s.judge()
+}
+
+func newSim(seed uint64) *sim {
+	s := &sim{rng: rand.New(rand.NewPCG(seed, 7)), now: toyStart(), trace: func(string, ...any) {}}
+	s.queue = heap[*event]{
+		less:  func(a, b *event) bool { return a.at.Before(b.at) || a.at.Equal(b.at) && a.serial < b.serial },
+		place: func(e *event) *int { return &e.place },
+	}
+	s.world = newWorld(func(format string, args ...any) { s.broken = append(s.broken, fmt.Sprintf(format, args...)) })
+	s.cfg = DefaultConfig()
+	s.cfg.KeyQueue = 1 + s.rng.IntN(6)
+	s.cfg.Jobs = 1 + s.rng.IntN(12)
+	s.cfg.WindowRecords = 2 + s.rng.IntN(30)
+	s.cfg.MaxAhead = int64(5 + s.rng.IntN(100))
+	s.cfg.RefetchRecords = 1 + s.rng.IntN(12)
+	s.cfg.RestoreBatch = 1 + s.rng.IntN(5)
+	s.cfg.Restores = 1 + s.rng.IntN(3)
+	s.cfg.FrontierEvery = 1 + s.rng.IntN(20)
+	s.cfg.EvictSweep, s.cfg.EvictIdle = time.Second, time.Duration(1+s.rng.IntN(5))*time.Second
+	s.cfg.DrainGrace = 5 * time.Second
+	if s.rng.IntN(4) == 0 {
+		s.cfg.QuarantineBound = s.rng.IntN(4)
+	}
+	s.pace = []float64{0, 0.01, 0.05, 0.2}[s.rng.IntN(4)]
+	for i := range 1 + s.rng.IntN(12) {
+		s.keys = append(s.keys, fmt.Sprintf("k%d", i))
+	}
+	s.left = 50 + s.rng.IntN(200)
+	return s
+}
+
+func (s *sim) view() View {
+	if s.current == nil {
+		return View{}
+	}
+	return s.current.m.View()
+}
+
+// happens draws a fault of a weight.
+func (s *sim) happens(weight float64) bool { return !s.quiet && s.rng.Float64() < s.pace*weight }
+
+func (s *sim) after(d time.Duration, run func()) {
+	s.serial++
+	s.queue.fix(&event{at: s.now.Add(d), serial: s.serial, place: -1, run: run})
+}
+
+// soon runs something after the time that the world takes: mostly milliseconds, at times seconds.
+func (s *sim) soon(run func()) {
+	d := time.Duration(s.rng.IntN(20)) * time.Millisecond
+	if s.happens(0.3) {
+		d += time.Duration(s.rng.IntN(8000)) * time.Millisecond
+	}
+	s.after(d, run)
+}
+
+// produce appends to the raw log.
+func (s *sim) produce() {
+	for range 1 + s.rng.IntN(8) {
+		if s.left == 0 {
+			s.quiet = true
+			return
+		}
+		s.left--
+		if s.rng.IntN(10) == 0 {
+			s.next += int64(1 + s.rng.IntN(5)) // markers, aborted and compacted records
+		}
+		k := s.keys[s.rng.IntN(1+s.rng.IntN(len(s.keys)))]
+		s.words++
+		word := fmt.Sprintf("w%d", s.words)
+		switch s.rng.IntN(120) {
+		case 0:
+			word = []string{"!p", "!s", "!c", "!o"}[s.rng.IntN(4)]
+		case 1, 2, 3:
+			word = "?" + word
+		case 4:
+			k = ""
+		case 5, 6, 7, 8, 9:
+			word = "~" + word
+		}
+		s.world.log = append(s.world.log, toyRecord(s.next, k, word))
+		s.next++
+	}
+	s.after(time.Duration(s.rng.IntN(400))*time.Millisecond, s.produce)
+}
+
+// over reports whether everything is done and the last owner has drained.
+func (s *sim) over() bool {
+	if !s.quiet || s.current == nil || s.claims > 0 {
+		return false
+	}
+	if s.current.drained != nil {
+		return true
+	}
+	if f := s.current.m.View().Frontier.Next.Offset; f >= s.next && !s.current.ended && !s.current.m.draining {
+		s.give(s.current, Drain{})
+	}
+	return false
+}
+
+// takeOver makes a new owner: epoch, lanes, recovery, machine. Each step is later than the one before, and the old
+// owner goes on meanwhile.
+func (s *sim) takeOver() {
+	s.claims++
+	s.world.epoch++
+	t := toyTenure(s.world.epoch)
+	s.soon(func() {
+		if t.Epoch != s.world.epoch {
+			s.claims--
+			return
+		}
+		s.world.lanes = t.Epoch
+		s.soon(func() { s.recover(t) })
+	})
+}
+
+func (s *sim) recover(t *commit.Tenure) {
+	s.claims--
+	if t.Epoch != s.world.epoch {
+		return
+	}
+	start := Start{Tenure: t, Frontier: s.world.saved.Frontier, LedgerFloor: s.world.saved.LedgerFloor, LedgerHighest: s.world.base + int64(len(s.world.ledger))}
+	for i, e := range s.world.ledger {
+		if e.noRow && s.world.base+int64(i) >= start.LedgerFloor && e.rev.Offset >= start.Frontier.Next.Offset {
+			start.Done = append(start.Done, e.rev.Offset)
+		}
+	}
+	for _, name := range append([]string{""}, s.keys...) {
+		r := s.world.rows[stream.Key(name)]
+		if r == nil || r.prepared == nil {
+			continue
+		}
+		if s.happens(1) {
+			s.crashes++
+			s.takeOver() // died in the middle of a recovery
+			return
+		}
+		c := *r.prepared
+		c.Tenure = t
+		if r.prepared.Revision.Compare(start.Frontier.Next) < 0 && !s.world.inLedger(c.Key, c.Revision) {
+			s.world.fault("prepared commit %s of %q is below the frontier and not in the ledger above floor %d (H4)", c.Revision, c.Key, start.LedgerFloor)
+		}
+		if s.happens(2) || s.world.finish(t, c.Key) != nil {
+			start.Failed = append(start.Failed, c.Key)
+		}
+	}
+	start.LedgerHighest = s.world.base + int64(len(s.world.ledger))
+	o := &owner{
+		tenure: t, position: start.Frontier.Next.Offset, requests: map[JobID]string{}, commits: map[commit.ID]string{},
+		inside: map[stream.Key]int{}, last: start.Frontier,
+	}
+	o.m = New(s.cfg, toy{}, start, s.now)
+	s.current = o
+	s.trace("%s epoch %d starts at %s, floor %d, done %v, failed %v", s.now.Sub(toyStart()), t.Epoch, start.Frontier, start.LedgerFloor, start.Done, start.Failed)
+	s.tick(o)
+	s.fetch(o)
+}
+
+func (s *sim) tick(o *owner) {
+	if o.gone || o.ended {
+		return
+	}
+	s.give(o, Tick{})
+	s.after(s.cfg.Tick, func() { s.tick(o) })
+	switch {
+	case o != s.current || s.quiet:
+	case s.happens(0.05):
+		s.trace("%s drain", s.now.Sub(toyStart()))
+		s.give(o, Drain{})
+	case s.happens(0.05):
+		s.trace("%s zombie", s.now.Sub(toyStart()))
+		s.takeOver() // the old owner does not know
+	}
+}
+
+// fetch delivers what follows, at times something once more.
+func (s *sim) fetch(o *owner) {
+	if o.gone || o.ended {
+		return
+	}
+	if !o.paused {
+		var batch []stream.Record
+		most := 1 + s.rng.IntN(10)
+		for _, r := range s.world.log {
+			if r.Offset >= o.position && len(batch) < most && !s.world.compacted[r.Offset] {
+				batch = append(batch, r)
+			}
+		}
+		if len(batch) > 0 {
+			o.position = batch[len(batch)-1].Offset + 1
+			s.give(o, Arrived{Records: batch})
+			if s.happens(1) {
+				s.give(o, Arrived{Records: batch})
+			}
+		}
+	}
+	s.after(time.Duration(1+s.rng.IntN(100))*time.Millisecond, func() { s.fetch(o) })
+}
+
+// give steps an owner's machine and sends its effects on their way. Any of them may be the last.
+func (s *sim) give(o *owner, in Input) {
+	if o.gone || o.ended {
+		return
+	}
+	s.trace("%s %d <- %T %+v", s.now.Sub(toyStart()), o.tenure.Epoch, in, in)
+	effects := o.m.Step(s.now, in)
+	o.m.checkAll()
+	if f := o.m.frontier(); f.Next.Compare(o.last.Next) < 0 {
+		s.world.fault("frontier went from %s to %s (I4)", o.last, f)
+	} else {
+		o.last = f
+	}
+	for _, e := range effects {
+		if o == s.current && s.happens(0.03) {
+			s.crash(o)
+			return
+		}
+		s.trace("%s %d -> %T %+v", s.now.Sub(toyStart()), o.tenure.Epoch, e, e)
+		s.effect(o, e)
+	}
+}
+
+func (s *sim) crash(o *owner) {
+	s.trace("%s crash", s.now.Sub(toyStart()))
+	s.crashes++
+	o.gone = true
+	s.takeOver()
+}
+
+// trouble draws an error that promises that nothing was done.
+func (s *sim) trouble() error {
+	if s.happens(1) {
+		return errors.New("connection lost")
+	}
+	return nil
+}
+
+func (s *sim) effect(o *owner, e Effect) {
+	switch e := e.(type) {
+	case Restore:
+		s.soon(func() { s.restore(o, e) })
+	case Dispatch:
+		s.dispatch(o, e)
+	case Commit:
+		s.commit(o, e.Commit)
+	case Promote:
+		s.soon(func() { s.promote(o, e) })
+	case Finish:
+		s.soon(func() {
+			err := s.trouble()
+			if err == nil {
+				err = s.world.finish(o.tenure, e.Key)
+			}
+			s.soon(func() { s.give(o, Finished{Key: e.Key, Err: err}) })
+		})
+	case SaveFrontier:
+		s.soon(func() {
+			err := s.trouble()
+			if err == nil {
+				err = s.world.saveFrontier(e.Write)
+			}
+			s.soon(func() { s.give(o, FrontierSaved{Write: e.Write, Err: err}) })
+		})
+	case Quarantine:
+		s.soon(func() { s.quarantine(o, e) })
+	case Refetch:
+		s.soon(func() { s.refetch(o, e) })
+	case Pause:
+		o.paused = true
+	case Resume:
+		o.paused = false
+	case Drained:
+		s.drained(o, e.Report)
+	case Stop:
+		o.ended = true
+		if o.tenure.Epoch == s.world.epoch {
+			s.world.fault("the owner stopped: %v", e.Cause)
+		}
+	case Warn:
+	}
+}
+
+func (s *sim) drained(o *owner, r Report) {
+	o.ended, o.drained = true, &r
+	if o.tenure.Epoch != s.world.epoch {
+		return
+	}
+	prepared := 0
+	for _, row := range s.world.rows {
+		if row.prepared != nil && !cursed(*row.prepared) {
+			prepared++
+		}
+	}
+	if s.now.Before(o.m.deadline) && prepared > r.Prepared || r.Prepared > 0 && s.quiet && s.now.Before(o.m.deadline) {
+		s.world.fault("a drain reports %d prepared rows and leaves %d (A15)", r.Prepared, prepared)
+	}
+	if !s.quiet || s.world.saved.Frontier.Next.Offset < s.next {
+		s.current = nil
+		s.takeOver()
+	}
+}
+
+func (s *sim) restore(o *owner, e Restore) {
+	in := Restored{Keys: e.Keys, Err: s.trouble()}
+	if in.Err == nil {
+		for _, k := range e.Keys {
+			in.Rows = append(in.Rows, s.world.restore(k))
+		}
+	}
+	s.soon(func() { s.give(o, in) })
+}
+
+// dispatch solves, forgets, or answers twice; and holds that a retry is the same bytes (I7).
+func (s *sim) dispatch(o *owner, e Dispatch) {
+	if was, ok := o.requests[e.Job]; ok && was != string(e.Request) {
+		s.world.fault("job %s was sent with other bytes (I7)", e.Job)
+	}
+	o.requests[e.Job] = string(e.Request)
+	if s.happens(1) {
+		return // lost
+	}
+	in := Result{Job: e.Job, Key: e.Key, Revision: e.Revision}
+	in.Decision, in.Err = toySolve(e.Request)
+	if in.Err == nil && s.happens(0.5) {
+		in.Decision, in.Err = Decision{}, errors.New("solver busy")
+	}
+	s.soon(func() { s.give(o, in) })
+	if s.happens(1) {
+		s.soon(func() { s.give(o, in) })
+	}
+	if s.happens(0.5) {
+		forged := in
+		forged.Job[0]++
+		forged.Err, forged.Decision = nil, Decision{Kind: Solved, Answer: []byte("forged")}
+		s.soon(func() { s.give(o, forged) })
+	}
+}
+
+// commit is the commit stages: prepare, later publish, later the answer.
+func (s *sim) commit(o *owner, c commit.Commit) {
+	content := fmt.Sprintf("%s %s %v %v", c.Base, c.Revision, c.Next, c.Outputs)
+	if was, ok := o.commits[c.ID]; ok && was != content {
+		s.world.fault("commit %s of %q was sent with other bytes (I7)", c.ID, c.Key)
+	}
+	o.commits[c.ID] = content
+	if c.Key != "" {
+		if o.inside[c.Key]++; o.inside[c.Key] > 1 {
+			s.world.fault("two commits of %q are in the stages (I1)", c.Key)
+		}
+	}
+	answer := func(position int64, err error) {
+		s.soon(func() {
+			o.inside[c.Key]--
+			s.give(o, Committed{Key: c.Key, Revision: c.Revision, ID: c.ID, Position: position, Err: err})
+		})
+	}
+	s.soon(func() {
+		switch {
+		case c.NoRow:
+		case s.happens(0.5):
+			answer(0, errors.New("database away"))
+			return
+		// As if somebody had changed the row and put it back: never where our own commit stands, which Postgres would know.
+		case !s.world.stands(c) && s.happens(0.3):
+			answer(0, &commit.ConflictError{Key: c.Key, Want: c.Base})
+			return
+		case !s.world.stands(c) && s.happens(0.3):
+			answer(0, &commit.BusyError{Key: c.Key})
+			return
+		default:
+			current, err := s.world.prepare(c)
+			if err != nil || current {
+				answer(-1, err)
+				return
+			}
+		}
+		s.soon(func() {
+			switch {
+			case cursed(c):
+				answer(0, fmt.Errorf("too large: %w", commit.ErrPermanent))
+			case s.happens(0.7):
+				answer(0, errors.New("broker away"))
+			default:
+				answer(s.world.publish(o.tenure, c))
+			}
+		})
+	})
+}
+
+func (s *sim) promote(o *owner, e Promote) {
+	in := Promoted{Promotions: e.Promotions, Err: s.trouble()}
+	if in.Err == nil {
+		for _, p := range e.Promotions {
+			in.Errs = append(in.Errs, s.world.promote(p))
+		}
+	}
+	s.soon(func() { s.give(o, in) })
+}
+
+func (s *sim) quarantine(o *owner, e Quarantine) {
+	in := QuarantineSaved{Rows: e.Rows, Err: s.trouble()}
+	if in.Err == nil {
+		for _, q := range e.Rows {
+			err := s.trouble()
+			if err == nil && s.happens(0.2) {
+				err = fmt.Errorf("no room: %w", commit.ErrQuarantineFull)
+			}
+			if err == nil {
+				err = s.world.quarantine(q)
+			}
+			in.Errs = append(in.Errs, err)
+		}
+	}
+	s.soon(func() { s.give(o, in) })
+}
+
+// refetch finds spilled offsets again; the log may have lost one to compaction.
+func (s *sim) refetch(o *owner, e Refetch) {
+	in := Arrived{Refetched: true, Err: s.trouble()}
+	for _, offset := range e.Offsets {
+		if in.Err != nil && s.rng.IntN(2) == 0 {
+			break
+		}
+		for _, r := range s.world.log {
+			switch {
+			case r.Offset != offset:
+			case s.world.compacted[offset] || s.happens(0.05):
+				s.world.compacted[offset] = true
+				in.Missing = append(in.Missing, offset)
+			default:
+				in.Records = append(in.Records, r)
+			}
+		}
+	}
+	s.soon(func() { s.give(o, in) })
+}

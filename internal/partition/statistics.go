@@ -1,0 +1,41 @@
+package partition
+
+import "iter"
+
+// counter is one of the statistics, with the name that metrics and logs give it.
+type counter struct {
+	name  string
+	value *int64
+}
+
+// counters lists them all, in the order of a record's life.
+func (s *Stats) counters() []counter {
+	return []counter{
+		{"offered", &s.Offered}, {"queued", &s.Queued}, {"poison", &s.Poison}, {"suppressed", &s.Suppressed},
+		{"deferred", &s.Deferred}, {"coalesced", &s.Coalesced}, {"set_aside", &s.SetAside}, {"spilled", &s.Spilled}, {"missing", &s.Missing},
+		{"dispatched", &s.Dispatched}, {"resent", &s.Resent}, {"accepted", &s.Accepted}, {"rejected", &s.Rejected},
+		{"committed", &s.Committed}, {"terminal", &s.Terminals}, {"reset", &s.Resets}, {"conflict", &s.Conflicts},
+		{"fenced", &s.Fenced}, {"promoted", &s.Promoted}, {"blocked", &s.Blocked}, {"retried", &s.Retried},
+		{"quarantined_keys", &s.QuarantinedKeys}, {"quarantined_records", &s.QuarantinedRecords}, {"evicted", &s.Evicted},
+	}
+}
+
+// All gives each counter's name and value.
+func (s Stats) All() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		for _, c := range s.counters() {
+			if !yield(c.name, *c.value) {
+				return
+			}
+		}
+	}
+}
+
+// Plus adds two machines' statistics.
+func (s Stats) Plus(o Stats) Stats {
+	others := o.counters()
+	for i, c := range s.counters() {
+		*c.value += *others[i].value
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+// toy is a small workload: a record's value is a word, a key's state is the count of words and a digest of them in
+// order, so that a word lost, doubled or moved shows in all that follows. Words that begin with a sign are special:
+//
+//	~w   decided locally, as a terminal
+//	?    poison
+//	!p   cannot be planned, !s cannot be solved, !c cannot be committed: permanently
+//	!o   opens nothing
+type toy struct{}
+
+func (toy) Decode(r *stream.Record) (Observation, error) {
+	word := string(r.Value)
+	switch {
+	case len(r.Key) == 0:
+		return Observation{}, &commit.PoisonError{Reason: "missing_key", Detail: "no key"}
+	case strings.HasPrefix(word, "?"):
+		return Observation{}, &commit.PoisonError{Reason: "undecodable", Detail: "a question"}
+	}
+	return Observation{Key: stream.Key(r.Key), Time: r.Timestamp, Value: word}, nil
+}
+
+func (toy) Open(k KeyState, o Observation) Opening {
+	word := o.Value.(string)
+	switch {
+	case strings.HasPrefix(word, "~"):
+		return Opening{Local: &Decision{Kind: Terminal, Reason: "local"}}
+	case word == "!o":
+		return Opening{}
+	}
+	return Opening{Request: fmt.Appendf(nil, "%s %s", toyState(k), word)}
+}
+
+// toyState reads a checkpoint; one that cannot be read is lost, and rides as a reset on what commits next.
+func toyState(k KeyState) string {
+	state := string(k.Checkpoint.State)
+	switch {
+	case k.Expired:
+		return "expired"
+	case strings.HasPrefix(state, "garbled"):
+		return "lost"
+	case k.Checkpoint.Revision.IsZero():
+		return "0:0"
+	}
+	return state
+}
+
+// toySolve is the solver: a pure function of the request.
+func toySolve(request []byte) (Decision, error) {
+	if strings.HasSuffix(string(request), " !s") {
+		return Decision{}, fmt.Errorf("solve: %w", commit.ErrPermanent)
+	}
+	return Decision{Kind: Solved, Answer: fmt.Appendf(nil, "%08x", digest(string(request)))}, nil
+}
+
+func (toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
+	word := o.Value.(string)
+	if word == "!p" {
+		return commit.Plan{}, errors.New("no plan")
+	}
+	state, segment := toyState(k), k.Checkpoint.Segment
+	p := commit.Plan{}
+	if state == "lost" || state == "expired" || segment == 0 {
+		segment++
+		if state == "lost" || state == "expired" {
+			p.Outputs = append(p.Outputs, toyOutput(k, o, 0, "reset "+state))
+			state = "0:0"
+		}
+	}
+	next := toyFold(state, word, string(d.Answer))
+	p.Outputs = append(p.Outputs, toyOutput(k, o, len(p.Outputs), word+" "+next))
+	p.Next = commit.Checkpoint{Revision: o.Identity.Revision, Segment: segment, State: []byte(next)}
+	return p, nil
+}
+
+func toyFold(state, word, answer string) string {
+	var count, sum uint32
+	fmt.Sscanf(state, "%d:%x", &count, &sum)
+	return fmt.Sprintf("%d:%x", count+1, digest(fmt.Sprint(sum, word, answer)))
+}
+
+func toyOutput(k KeyState, o Observation, index int, value string) commit.Output {
+	e := stream.CloudEvent{
+		Type: "milepost.toy.v1", Group: "g", Identity: o.Identity, Index: index, Subject: o.Key, Time: o.Time, Epoch: k.Epoch,
+	}
+	return commit.Output{Topic: "out", Key: []byte(o.Key), Value: []byte(value), Headers: e.Headers()}
+}
+
+func (toy) DeadLetter(id stream.Identity, epoch stream.Epoch, r *stream.Record, poison *commit.PoisonError) commit.Output {
+	e := stream.CloudEvent{Type: "milepost.dead-letter.v1", Group: "g", Identity: id, Subject: stream.Key(r.Key), Epoch: epoch, Reason: poison.Reason}
+	return commit.Output{Topic: "dead", Key: r.Key, Value: r.Value, Headers: e.Headers()}
+}
+
+func digest(s string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return h.Sum32()
+}
+
+// toyStart is the instant at which every test's clock stands at first.
+func toyStart() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC) }
+
+func toyTenure(epoch stream.Epoch) *commit.Tenure {
+	return commit.NewTenure(commit.Ownership{
+		Group: "g", Partition: stream.Partition{Topic: "raw", Number: 3}, TopicGeneration: 1, Epoch: epoch, Nonce: stream.Nonce{byte(epoch)}, MemberID: "m",
+	})
+}
+
+func toyRecord(offset int64, key, word string) stream.Record {
+	return stream.Record{
+		Partition: stream.Partition{Topic: "raw", Number: 3}, Offset: offset, LeaderEpoch: 7,
+		Timestamp: toyStart().Add(time.Duration(offset) * time.Second), Key: []byte(key), Value: []byte(word),
+	}
+}

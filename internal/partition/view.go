@@ -1,0 +1,41 @@
+package partition
+
+import (
+	"time"
+
+	"milepost/internal/stream"
+)
+
+// View is a snapshot for status and metrics.
+type View struct {
+	Frontier                          stream.Frontier
+	Keys, Waiting, Active, Committing int
+	Blocked, Quarantined, Spilled     int
+	Unpromoted, Queued                int
+	QueuedBytes                       int64
+	OldestPending                     time.Time // zero: nothing pending
+	Paused                            bool
+	Stats                             Stats
+}
+
+// View takes the snapshot. It costs the same however many keys there are.
+func (m *Machine) View() View {
+	return View{
+		Frontier: m.frontier(),
+		Keys:     len(m.keys), Waiting: m.count[ready] + m.count[restoring], Active: m.count[solving],
+		Committing: m.count[committing], Blocked: m.count[blocked] + m.count[finishing],
+		Quarantined: m.quarantined, Spilled: m.spilled,
+		Unpromoted: m.unpromoted, Queued: m.records, QueuedBytes: m.bytes,
+		OldestPending: m.tracker.oldest(), Paused: m.paused, Stats: m.stats,
+	}
+}
+
+// Stats are a machine's counters since its start. Each delivery (a refetch is another) moves Offered and
+// exactly one of Queued, Poison, Suppressed, Deferred and SetAside; one whose key's row is not read yet does so when it is.
+type Stats struct {
+	Offered, Queued, Poison, Suppressed, Deferred, SetAside                 int64
+	Coalesced, Missing                                                      int64 // Coalesced: within Deferred
+	Dispatched, Resent, Accepted, Rejected                                  int64
+	Committed, Terminals, Resets, Conflicts, Fenced, Promoted               int64 // Terminals and Resets: within Committed
+	Blocked, Retried, QuarantinedKeys, QuarantinedRecords, Evicted, Spilled int64
+}

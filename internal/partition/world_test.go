@@ -1,0 +1,228 @@
+package partition
+
+import (
+	"fmt"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+// world is the durable side of the simulation: the raw log, Postgres and Kafka, faithful in what the protocol
+// asks of them: the fence, compare and swap, the ledger and its floor.
+type world struct {
+	log    []stream.Record // ascending; offsets have gaps
+	epoch  stream.Epoch    // of the owner row
+	lanes  stream.Epoch    // a transaction of an older epoch cannot commit: its lanes were initialised
+	rows   map[stream.Key]*row
+	ledger []entry // position is base + index
+	base   int64   // positions below are deleted
+	saved  commit.FrontierWrite
+	// What was ever published, for the oracle.
+	published map[stream.Key][]commit.Commit
+	dead      map[int64]int
+	aside     map[int64]int
+	compacted map[int64]bool
+	fault     func(format string, args ...any)
+	// checkedTo is the offset below which all is known to be done.
+	checkedTo int
+}
+
+type row struct {
+	current     commit.Checkpoint
+	prepared    *commit.Commit
+	quarantined bool
+}
+
+type entry struct {
+	key    stream.Key
+	rev    stream.Revision
+	noRow  bool
+	marker bool // a transaction's marker takes a position too
+}
+
+func newWorld(fault func(string, ...any)) *world {
+	return &world{
+		rows: map[stream.Key]*row{}, published: map[stream.Key][]commit.Commit{}, dead: map[int64]int{},
+		aside: map[int64]int{}, compacted: map[int64]bool{}, fault: fault,
+		saved: commit.FrontierWrite{Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}, LeaderEpoch: -1}},
+	}
+}
+
+func (w *world) fenced(t *commit.Tenure) error {
+	if t.Epoch == w.epoch {
+		return nil
+	}
+	return &commit.FencedError{Partition: t.Partition, Held: t.Epoch, Owner: w.epoch}
+}
+
+func (w *world) row(k stream.Key) *row {
+	if w.rows[k] == nil {
+		w.rows[k] = &row{}
+	}
+	return w.rows[k]
+}
+
+// prepare is Store.Prepare for one commit; current says that it is promoted already.
+func (w *world) prepare(c commit.Commit) (current bool, err error) {
+	if err := w.fenced(c.Tenure); err != nil {
+		return false, err
+	}
+	r := w.row(c.Key)
+	switch {
+	case r.prepared != nil && r.prepared.ID == c.ID:
+		return false, nil
+	case r.current.Revision == c.Revision && string(r.current.State) == string(c.Next.State):
+		return true, nil
+	case r.prepared != nil && r.prepared.Revision == c.Base:
+		// I6: what a prepare folds in is published.
+		if !w.isPublished(c.Key, c.Base) {
+			w.fault("prepare of %s over %s of %q, which is not published", c.Revision, c.Base, c.Key)
+		}
+		r.current, r.prepared = r.prepared.Next, &c
+	case r.prepared != nil:
+		return false, &commit.BusyError{Key: c.Key, Prepared: r.prepared.Revision}
+	case r.current.Revision == c.Base:
+		r.prepared = &c
+	default:
+		return false, &commit.ConflictError{Key: c.Key, Want: c.Base, Actual: r.current.Revision}
+	}
+	return false, nil
+}
+
+// stands reports whether the commit itself is prepared, or current.
+func (w *world) stands(c commit.Commit) bool {
+	r := w.row(c.Key)
+	return r.prepared != nil && r.prepared.ID == c.ID || r.current.Revision == c.Revision
+}
+
+func (w *world) isPublished(k stream.Key, rev stream.Revision) bool {
+	for _, c := range w.published[k] {
+		if c.Revision == rev {
+			return true
+		}
+	}
+	return false
+}
+
+// publish is one transaction of one commit under an epoch.
+func (w *world) publish(t *commit.Tenure, c commit.Commit) (position int64, err error) {
+	if t.Epoch < w.lanes {
+		return 0, &commit.FencedError{Partition: t.Partition, Held: t.Epoch, Reason: "lane fenced"}
+	}
+	if c.NoRow {
+		w.dead[c.Revision.Offset]++
+	} else {
+		w.published[c.Key] = append(w.published[c.Key], c)
+	}
+	w.ledger = append(w.ledger, entry{key: c.Key, rev: c.Revision, noRow: c.NoRow}, entry{marker: true})
+	return w.base + int64(len(w.ledger)) - 2, nil
+}
+
+func (w *world) promote(p commit.Promotion) error {
+	if err := w.fenced(p.Tenure); err != nil {
+		return err
+	}
+	r := w.row(p.Key)
+	if r.prepared == nil || r.prepared.ID != p.ID {
+		if !r.current.Revision.Covers(p.Revision) {
+			w.fault("promotion of %s of %q, neither prepared nor current", p.Revision, p.Key)
+		}
+		return nil
+	}
+	if !w.isPublished(p.Key, p.Revision) {
+		w.fault("promotion of %s of %q before its outputs are published (I6)", p.Revision, p.Key)
+	}
+	r.current, r.prepared = r.prepared.Next, nil
+	return nil
+}
+
+// finish is Recovery.FinishKey: what the ledger has is promoted, all else is published first.
+func (w *world) finish(t *commit.Tenure, k stream.Key) error {
+	if err := w.fenced(t); err != nil {
+		return err
+	}
+	r := w.row(k)
+	if r.prepared == nil {
+		return nil
+	}
+	if !w.inLedger(k, r.prepared.Revision) {
+		if cursed(*r.prepared) {
+			return fmt.Errorf("publish: %w", commit.ErrPermanent)
+		}
+		if _, err := w.publish(t, *r.prepared); err != nil {
+			return err
+		}
+	}
+	r.current, r.prepared = r.prepared.Next, nil
+	return nil
+}
+
+// inLedger looks as a recovery does: from the saved floor on.
+func (w *world) inLedger(k stream.Key, rev stream.Revision) bool {
+	for i, e := range w.ledger {
+		if w.base+int64(i) >= w.saved.LedgerFloor && !e.marker && !e.noRow && e.key == k && e.rev == rev {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) saveFrontier(f commit.FrontierWrite) error {
+	if err := w.fenced(f.Tenure); err != nil {
+		return err
+	}
+	below, lower := f.Frontier.Next.Compare(w.saved.Frontier.Next) < 0, f.LedgerFloor < w.saved.LedgerFloor
+	if below || lower {
+		if !below && f.Frontier != w.saved.Frontier || !lower && f.LedgerFloor != w.saved.LedgerFloor {
+			w.fault("frontier %s floor %d after %s floor %d: one is lower, the other not", f.Frontier, f.LedgerFloor, w.saved.Frontier, w.saved.LedgerFloor)
+		}
+		return nil // leaves the row and is success
+	}
+	w.saved = f
+	for ; w.checkedTo < len(w.log) && w.log[w.checkedTo].Offset < f.Frontier.Next.Offset; w.checkedTo++ {
+		r := w.log[w.checkedTo]
+		if !w.isDone(&r) {
+			w.fault("frontier %s passes %d of %q, which is not done (I3)", f.Frontier, r.Offset, r.Key)
+		}
+	}
+	// Retention of the ledger: the owner deletes what is below the floor.
+	if n := f.LedgerFloor - w.base; n > 0 {
+		w.ledger = w.ledger[n:]
+		w.base = f.LedgerFloor
+	}
+	return nil
+}
+
+// isDone reports whether a record's effect is durable.
+func (w *world) isDone(r *stream.Record) bool {
+	return w.dead[r.Offset] > 0 || w.aside[r.Offset] > 0 || w.compacted[r.Offset] ||
+		w.isPublished(stream.Key(r.Key), stream.Revision{Generation: 1, Offset: r.Offset})
+}
+
+func (w *world) quarantine(q commit.Quarantined) error {
+	if err := w.fenced(q.Tenure); err != nil {
+		return err
+	}
+	w.aside[q.Revision.Offset] = 1 // the same observation twice is success
+	r := w.row(q.Key)
+	r.quarantined = true
+	if r.prepared != nil && r.prepared.Revision == q.Revision {
+		r.prepared = nil // moves into the quarantine row (H10)
+	}
+	return nil
+}
+
+func (w *world) restore(k stream.Key) commit.Restored {
+	r := w.row(k)
+	out := commit.Restored{Key: k, Checkpoint: r.current, Quarantined: r.quarantined}
+	if r.prepared != nil {
+		c := *r.prepared
+		out.Prepared = &c
+	}
+	return out
+}
+
+// cursed says that no retry can publish the commit.
+func cursed(c commit.Commit) bool {
+	return !c.NoRow && len(c.Outputs) > 0 && len(c.Outputs[0].Value) > 2 && string(c.Outputs[0].Value[:2]) == "!c"
+}
