@@ -36,7 +36,7 @@ dev: ## the demo with your flags: make dev ARGS="--for 20s --json"
 
 .PHONY: test
 test: ## all tests that this machine can run; says what it could not run and why
-	$(GO) test -json -tags integration $(PKGS) | $(REPORT)
+	$(GO) run ./tools/withkafka $(GO) test -json -timeout 20m -tags integration $(PKGS) | $(REPORT)
 
 .PHONY: test-race
 test-race: ## unit tests under the race detector, with the invariants checked
