@@ -14,6 +14,7 @@ type Config struct {
 	DefaultAccuracyM float64       // metres: of an observation that gives none
 	MinSigmaM        float64       // metres: the least standard deviation that is believed
 	MaxSigmaM        float64       // metres: the greatest
+	SpacingM         float64       // metres between layers, at least: what lies between them gets its place from theirs
 	HeadingNats      float64       // price of a heading across the road, nats; twice that against it
 	HeadingMinMPS    float64       // below this speed a heading is noise
 	UTurnM           float64       // price of a U-turn, metres of route
@@ -21,7 +22,7 @@ type Config struct {
 	PrivateM         float64       // price of entering a private road, metres of route
 	MaxSpeedMPS      float64       // no vehicle is faster
 	BeamNats         float64       // candidates this much worse than the best are given up
-	Layers           int           // that may wait for finality, 3 to 20
+	Layers           int           // that may wait for finality, 3 to 40
 	Window           time.Duration // of event time that may wait for finality
 	Gap              time.Duration // without observation: longer ones break the match
 }
@@ -29,9 +30,9 @@ type Config struct {
 // DefaultConfig returns the settings that the figures of the evaluation were measured with.
 func DefaultConfig() Config {
 	return Config{
-		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30,
-		HeadingNats: 3, HeadingMinMPS: 3, UTurnM: 40, BanM: 150, PrivateM: 30, MaxSpeedMPS: 55, BeamNats: 15,
-		Layers: 20, Window: 120 * time.Second, Gap: 300 * time.Second,
+		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30, SpacingM: 15,
+		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 40, BanM: 150, PrivateM: 30, MaxSpeedMPS: 55, BeamNats: 15,
+		Layers: 40, Window: 120 * time.Second, Gap: 300 * time.Second,
 	}
 }
 
@@ -47,6 +48,7 @@ func (c Config) Validate() error {
 		{"default accuracy (m)", c.DefaultAccuracyM, 0.1, 1000},
 		{"minimum sigma (m)", c.MinSigmaM, 0.5, 100},
 		{"maximum sigma (m)", c.MaxSigmaM, c.MinSigmaM, 300},
+		{"spacing of layers (m)", c.SpacingM, 0, 100},
 		{"heading price (nats)", c.HeadingNats, 0, 100},
 		{"heading minimum speed (m/s)", c.HeadingMinMPS, 0, 100},
 		{"u-turn price (m)", c.UTurnM, 0, 10_000},
@@ -76,6 +78,7 @@ type limits struct {
 	minRadius, maxRadius         int32
 	defaultSigma, minSig, maxSig int32
 	headingMin                   int32
+	spacing                      int64
 	uturn, ban, private          int32
 	maxSpeed                     int64
 	beam                         int32

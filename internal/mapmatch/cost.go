@@ -17,7 +17,7 @@ func newLimits(c Config) limits {
 	l := limits{
 		candidates: c.Candidates, layers: c.Layers,
 		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM),
-		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS),
+		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS), spacing: int64(cm(c.SpacingM)),
 		uturn: cm(c.UTurnM), ban: cm(c.BanM), private: cm(c.PrivateM), maxSpeed: int64(cm(c.MaxSpeedMPS)),
 		beam: int32(math.Round(c.BeamNats * nat)), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(),
 	}
@@ -68,7 +68,7 @@ func (l *limits) step(from *layer, to sighting) step {
 		scale: 300 + 50*min(dt, 60_000)/1000,
 		sigma: int64(max(l.sigma(from.s), l.sigma(to))),
 	}
-	st.reach = int32(min(l.maxSpeed*dt/1000+300_00, maxCrow))
+	st.reach = int32(min(l.maxSpeed*dt/1000+100_00+6*st.sigma, maxCrow))
 	st.near = int32(min(st.crow+20*st.scale+100_00, int64(st.reach)))
 	st.penalty = roadnet.Penalties{UTurnCM: l.uturn, BanCM: l.ban, PrivateCM: l.private}
 	return st

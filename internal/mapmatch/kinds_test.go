@@ -134,12 +134,12 @@ func TestM15_WildPoint(t *testing.T) {
 
 // M15: an outlier that looks plausible when it comes is left out when the next point shows what it was.
 func TestM15_PlausibleOutlierIsTakenBack(t *testing.T) {
-	m := roadnettest.Parse(t, "A(0,0)-E(1150,0)-B(2000,0); C(0,250)-F(1150,250)-D(2000,250); E-F")
+	m := roadnettest.Parse(t, "A(0,0)-E(1150,0)-B(2000,0); C(0,150)-F(1150,150)-D(2000,150); E-F")
 	var fixes []fix
 	for i := range 20 {
 		f := fix{x: 1000 + 15*float64(i), at: float64(i)}
 		if i == 10 {
-			f.y = 250
+			f.y = 150
 		}
 		fixes = append(fixes, f)
 	}

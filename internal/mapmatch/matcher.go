@@ -181,7 +181,7 @@ func (m *Matcher) skip(r *Result, s sighting) bool {
 	l := w.newest()
 	dist := crow(l.s.place, s.place)
 	sigma := int64(max(m.lim.sigma(l.s), m.lim.sigma(s)))
-	near := max(500, sigma/2)
+	near := max(m.lim.spacing, sigma/2)
 	standing := s.speed >= 0 && s.speed < standingSpeed
 	if s.speed < 0 {
 		// Without a speed: slower than a walk since it was first seen here, or not yet seen to move at all (M9).

@@ -4,7 +4,7 @@ import "milepost/internal/roadnet"
 
 const (
 	maxCands  = 16  // a layer
-	maxLayers = 20  // that wait for finality; beside them the anchor and the newest
+	maxLayers = 40  // that wait for finality; beside them the anchor and the newest
 	maxSkips  = 128 // positions that wait for a layer, a window
 	maxState  = 16 << 10
 )
