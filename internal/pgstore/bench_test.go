@@ -19,6 +19,7 @@ func BenchmarkPrepare(b *testing.B) {
 }
 
 func benchmarkPrepare(b *testing.B, keys int) {
+	b.Helper()
 	const rows, partitions, state, output = 500, 8, 600, 400
 	s := store(b, migrated(b), func(c *pgstore.Config) { c.MaxConns = 2 })
 	tenures := make([]*commit.Tenure, partitions)

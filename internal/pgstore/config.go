@@ -3,6 +3,7 @@ package pgstore
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -91,9 +92,7 @@ func (c Config) pool() (*pgxpool.Config, error) {
 		p.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		return p, nil
 	}
-	for name, value := range c.session() {
-		params[name] = value
-	}
+	maps.Copy(params, c.session())
 	p.AfterConnect = settle
 	return p, nil
 }

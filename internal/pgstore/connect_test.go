@@ -63,6 +63,7 @@ func containsPassword(err error, u *url.URL) bool {
 
 // proxy forwards connections from the address to the upstream until the test ends.
 func proxy(t *testing.T, address, upstream string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Error(err)
@@ -108,7 +109,10 @@ func TestSessionSettings(t *testing.T) {
 	for setting, value := range map[string]string{"synchronous_commit": "off", "default_transaction_isolation": "serializable", "jit": "on"} {
 		execute(t, admin, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+setting+" = ''"+value+"''', current_database()); END $$")
 	}
-	s := store(t, dsn)
+	s := store(t, dsn, func(c *pgstore.Config) {
+		*c = pgstore.DefaultConfig()
+		c.DSN = dsn
+	})
 	conn, err := s.Pool().Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -60,25 +60,25 @@ func TestBusyKeysUpdateHeapOnly(t *testing.T) {
 	}
 }
 
-func mustPrepare(t testing.TB, s *pgstore.Store, batch ...commit.Commit) {
-	t.Helper()
-	verdicts, err := s.Prepare(t.Context(), batch)
+func mustPrepare(tb testing.TB, s *pgstore.Store, batch ...commit.Commit) {
+	tb.Helper()
+	verdicts, err := s.Prepare(tb.Context(), batch)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i, v := range verdicts {
 		if v.Err != nil || v.Current {
-			t.Fatalf("prepare of %q: %+v", batch[i].Key, v)
+			tb.Fatalf("prepare of %q: %+v", batch[i].Key, v)
 		}
 	}
 }
 
-func saveFrontier(t testing.TB, s *pgstore.Store, tn *commit.Tenure, offset, floor int64) {
-	t.Helper()
-	errs, err := s.SaveFrontier(t.Context(), []commit.FrontierWrite{{
+func saveFrontier(tb testing.TB, s *pgstore.Store, tn *commit.Tenure, offset, floor int64) {
+	tb.Helper()
+	errs, err := s.SaveFrontier(tb.Context(), []commit.FrontierWrite{{
 		Tenure: tn, Frontier: stream.Frontier{Next: committest.Rev(offset), LeaderEpoch: 1}, LedgerFloor: floor,
 	}})
 	if err != nil || errs[0] != nil {
-		t.Fatalf("save frontier: %v %v", errs, err)
+		tb.Fatalf("save frontier: %v %v", errs, err)
 	}
 }

@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 }
 
 // address gives the DSN of the shared server.
-func address(t testing.TB) string {
-	t.Helper()
+func address(tb testing.TB) string {
+	tb.Helper()
 	server.start.Do(func() {
 		if server.dsn = os.Getenv("MILEPOST_TEST_DSN"); server.dsn != "" {
 			return
@@ -65,97 +65,98 @@ func address(t testing.TB) string {
 		}
 	})
 	if server.err != nil {
-		t.Fatalf("start postgres: %v", server.err)
+		tb.Fatalf("start postgres: %v", server.err)
 	}
 	return server.dsn
 }
 
 // database makes an empty database for the test and gives its DSN.
-func database(t testing.TB) string {
-	t.Helper()
+func database(tb testing.TB) string {
+	tb.Helper()
 	name := fmt.Sprintf("t_%d_%d", os.Getpid(), server.next.Add(1))
-	dsn := address(t)
-	admin := connect(t, dsn)
-	execute(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { execute(t, connect(t, dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
+	dsn := address(tb)
+	admin := connect(tb, dsn)
+	execute(tb, admin, "CREATE DATABASE "+name)
+	tb.Cleanup(func() { execute(tb, connect(tb, dsn), "DROP DATABASE "+name+" WITH (FORCE)") })
 	u, err := url.Parse(dsn)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
-		t.Fatalf("MILEPOST_TEST_DSN must be a URL: %v", err)
+		tb.Fatalf("MILEPOST_TEST_DSN must be a URL: %v", err)
 	}
 	u.Path = "/" + name
 	return u.String()
 }
 
 // migrated makes a database with Milepost's tables.
-func migrated(t testing.TB) string {
-	t.Helper()
-	dsn := database(t)
-	if _, err := pgstore.Migrate(t.Context(), dsn, pgstore.MigrateUp); err != nil {
-		t.Fatal(err)
+func migrated(tb testing.TB) string {
+	tb.Helper()
+	dsn := database(tb)
+	if _, err := pgstore.Migrate(tb.Context(), dsn, pgstore.MigrateUp); err != nil {
+		tb.Fatal(err)
 	}
 	return dsn
 }
 
 // store opens a store on the DSN; change may alter its configuration.
-func store(t testing.TB, dsn string, change ...func(*pgstore.Config)) *pgstore.Store {
-	t.Helper()
+func store(tb testing.TB, dsn string, change ...func(*pgstore.Config)) *pgstore.Store {
+	tb.Helper()
 	cfg := pgstore.DefaultConfig()
 	cfg.DSN = dsn
+	cfg.LockTimeout, cfg.StatementTimeout = time.Minute, 2*time.Minute // the machine may be slow; tests that are about them set them
 	for _, f := range change {
 		f(&cfg)
 	}
-	s, err := pgstore.Connect(t.Context(), cfg, func(err error, next time.Duration) { t.Logf("waiting %s: %v", next, err) })
+	s, err := pgstore.Connect(tb.Context(), cfg, func(err error, next time.Duration) { tb.Logf("waiting %s: %v", next, err) })
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
 // connect opens a plain connection that knows nothing of Milepost: a zombie's, an operator's or an observer's.
-func connect(t testing.TB, dsn string) *pgx.Conn {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
+func connect(tb testing.TB, dsn string) *pgx.Conn {
+	tb.Helper()
+	ctx := context.WithoutCancel(tb.Context())
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(ctx) })
+	tb.Cleanup(func() { _ = conn.Close(ctx) })
 	return conn
 }
 
-func execute(t testing.TB, conn *pgx.Conn, statement string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(context.WithoutCancel(t.Context()), statement, args...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
+func execute(tb testing.TB, conn *pgx.Conn, statement string, args ...any) {
+	tb.Helper()
+	if _, err := conn.Exec(context.WithoutCancel(tb.Context()), statement, args...); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
 	}
 }
 
-func scalar[T any](t testing.TB, conn *pgx.Conn, statement string, args ...any) T {
-	t.Helper()
+func scalar[T any](tb testing.TB, conn *pgx.Conn, statement string, args ...any) T {
+	tb.Helper()
 	var v T
-	if err := conn.QueryRow(context.WithoutCancel(t.Context()), statement, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", statement, err)
+	if err := conn.QueryRow(context.WithoutCancel(tb.Context()), statement, args...).Scan(&v); err != nil {
+		tb.Fatalf("%s: %v", statement, err)
 	}
 	return v
 }
 
 // eventually waits until the condition holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
+func eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			tb.Fatalf("not within 20 s: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
 // waiters counts the sessions of the connection's database that wait for a lock with a statement like the pattern.
-func waiters(t testing.TB, conn *pgx.Conn, pattern string) int {
-	t.Helper()
-	return scalar[int](t, conn, `SELECT count(*) FROM pg_stat_activity
+func waiters(tb testing.TB, conn *pgx.Conn, pattern string) int {
+	tb.Helper()
+	return scalar[int](tb, conn, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, pattern)
 }
 
@@ -164,25 +165,27 @@ func TestConformance(t *testing.T) { conform(t) }
 
 // conform runs the suite on one store, whose tables are emptied before each test.
 func conform(t *testing.T, change ...func(*pgstore.Config)) {
+	t.Helper()
 	dsn := migrated(t)
 	s := store(t, dsn, change...)
 	admin := connect(t, dsn)
 	committest.Run(t, func(t *testing.T) committest.Stores {
+		t.Helper()
 		execute(t, admin, "TRUNCATE partition_owner, partition_frontier, checkpoint, quarantine")
 		return s
 	})
 }
 
 // own acquires a partition as a new tenure, whoever had it.
-func own(t testing.TB, s *pgstore.Store, p stream.Partition, instance string, nonce byte) *commit.Tenure {
-	t.Helper()
-	rows, err := s.Epochs(t.Context(), "g", []stream.Partition{p})
+func own(tb testing.TB, s *pgstore.Store, p stream.Partition, instance string, nonce byte) *commit.Tenure {
+	tb.Helper()
+	rows, err := s.Epochs(tb.Context(), "g", []stream.Partition{p})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	won, err := s.Acquire(t.Context(), []commit.Claim{claimOf(rows[0], instance, nonce)})
+	won, err := s.Acquire(tb.Context(), []commit.Claim{claimOf(rows[0], instance, nonce)})
 	if err != nil || !won[0] {
-		t.Fatalf("acquire %s over epoch %d: %v, %v", p, rows[0].Epoch, won, err)
+		tb.Fatalf("acquire %s over epoch %d: %v, %v", p, rows[0].Epoch, won, err)
 	}
 	return tenureOf(p, rows[0].Epoch+1, nonce)
 }
