@@ -113,7 +113,7 @@ func TestFactCommitOfNothing(t *testing.T) {
 	onBrokers(t, func(r *rig) {
 		t := r.t
 		p := r.publisher("a")
-		l := &lane{id: "nothing-" + r.group, opts: p.cfg.laneOptions()}
+		l := &lane{id: "nothing-" + r.group, opts: p.cfg.laneOptions(ClientOptions(p.cfg.Client))}
 		if err := l.prepare(r.ctx()); err != nil {
 			t.Fatal(err)
 		}

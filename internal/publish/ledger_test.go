@@ -20,7 +20,7 @@ import (
 func (r *rig) hang(id string, partition int32, offsets bool) *lane {
 	r.t.Helper()
 	p := r.publisher("hang-" + id)
-	l := &lane{id: id, opts: p.cfg.laneOptions()}
+	l := &lane{id: id, opts: p.cfg.laneOptions(ClientOptions(p.cfg.Client))}
 	if err := l.prepare(r.ctx()); err != nil {
 		r.t.Fatal(err)
 	}

@@ -117,8 +117,9 @@ func New(cfg Config, g Group, o Owners) (*Publisher, error) {
 		away:    &outage{log: cfg.Log},
 		changed: make(chan struct{}),
 	}
+	producer := cfg.laneOptions(opts)
 	for n := range cfg.Lanes {
-		p.lanes = append(p.lanes, &lane{id: LaneID(cfg.Group, cfg.Raw, cfg.Instance, n), opts: cfg.laneOptions()})
+		p.lanes = append(p.lanes, &lane{id: LaneID(cfg.Group, cfg.Raw, cfg.Instance, n), opts: producer})
 	}
 	return p, nil
 }
@@ -128,8 +129,8 @@ func LaneID(group, raw, instance string, lane int) string {
 	return fmt.Sprintf("%s.%s.%s.%d", group, raw, instance, lane)
 }
 
-func (c Config) laneOptions() []kgo.Opt {
-	return append(ClientOptions(c.Client),
+func (c Config) laneOptions(base []kgo.Opt) []kgo.Opt {
+	return append(slices.Clip(base),
 		kgo.TransactionTimeout(c.TransactionTimeout),
 		// The next transaction of a lane meets the last one's markers; franz-go asks again every 20 ms by default.
 		kgo.ConcurrentTransactionsBackoff(2*time.Millisecond),
