@@ -138,7 +138,13 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 	w := &m.w
 	l := w.grow()
 	l.s = r.sighting(base)
-	r.check(l.s.at <= w.last && l.s.seq < w.seq && (i == 0 || l.s.at > base.at && l.s.seq > base.seq))
+	r.check(l.s.at <= w.last && l.s.seq < w.seq)
+	if i > 0 {
+		r.check(l.s.at > w.layers[i-1].seen && l.s.seq > base.seq)
+	}
+	if n := len(w.skips); n > 0 {
+		r.check(l.s.seq > w.skips[n-1].seq)
+	}
 	n := r.uint(maxCands<<1 | 1)
 	l.n, l.bound = int(n>>1), n&1 != 0
 	r.check(l.n > 0)

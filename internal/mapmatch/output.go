@@ -37,9 +37,9 @@ func (m *Matcher) hop(dst []leg, from *layer, p cand, to *layer, c cand) []leg {
 			last = e
 		}
 		return append(dst, leg{edge: c.edge, to: c.along, turn: m.g.Turn(last, c.edge)})
-	case noWay:
+	case noWay: // only in a state that was forged behind a valid checksum: nothing driven
 	}
-	return dst
+	return append(dst, leg{edge: c.edge, from: c.along, to: c.along})
 }
 
 // restLeg is the leg over which the newest layer's skips have moved on from its best candidate.
