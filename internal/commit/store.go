@@ -27,11 +27,12 @@ type Store interface {
 	// SaveFrontier writes frontier and ledger floor in one statement, fenced and monotone in both. A lower
 	// value than the stored one leaves the row and is success.
 	SaveFrontier(ctx context.Context, batch []FrontierWrite) ([]error, error)
-	// Quarantine writes observations of keys that cannot go on by themselves. The same observation twice is success.
+	// Quarantine writes observations of keys that cannot go on by themselves. The same observation twice is success. The
+	// prepared commit of an observation that is not Published moves into its quarantine row in the same statement, as evidence: it is
+	// never listed or published again (H10).
 	Quarantine(ctx context.Context, batch []Quarantined) ([]error, error)
 	// Prepared lists the partition's prepared commits in key order, after the given key, at most limit.
-	// The outputs are the stored bytes, the ID the stored one, the Tenure is t. The poison prepared row of a quarantined
-	// key (a quarantine row of the same revision) is left out: it stays as evidence and is never published (H10).
+	// The outputs are the stored bytes, the ID the stored one, the Tenure is t.
 	Prepared(ctx context.Context, t *Tenure, after stream.Key, limit int) ([]Commit, error)
 }
 

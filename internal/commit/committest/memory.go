@@ -216,6 +216,10 @@ func (m *MemoryStore) Quarantine(ctx context.Context, batch []commit.Quarantined
 			if _, there := m.quarantine[at][q.Revision]; !there {
 				m.quarantine[at][q.Revision] = q
 			}
+			// The poison prepared commit moves into the quarantine row, as evidence (H10).
+			if r := m.rows[at]; r != nil && !q.Published && r.prepared != nil && r.prepared.Revision == q.Revision {
+				r.prepared = nil
+			}
 		}
 	})
 	return errs, err
@@ -229,9 +233,7 @@ func (m *MemoryStore) Prepared(ctx context.Context, t *commit.Tenure, after stre
 			if at.ownerKey != keyOf(t) || at.key <= after || r.prepared == nil {
 				continue
 			}
-			if _, evidence := m.quarantine[at][r.prepared.Revision]; !evidence {
-				page = append(page, *copied(r.prepared, t))
-			}
+			page = append(page, *copied(r.prepared, t))
 		}
 		slices.SortFunc(page, func(a, b commit.Commit) int { return cmp.Compare(a.Key, b.Key) })
 		page = page[:min(len(page), limit)]

@@ -15,7 +15,7 @@ func (m *MemoryStore) Epochs(ctx context.Context, group string, partitions []str
 		for i, p := range partitions {
 			at := ownerKey{group, p}
 			if m.owners[at] == nil {
-				m.owners[at] = &owner{OwnerRow: commit.OwnerRow{Partition: p}, released: true}
+				m.owners[at] = &owner{OwnerRow: commit.OwnerRow{Partition: p, TopicGeneration: 1}, released: true}
 			}
 			rows[i] = m.owners[at].OwnerRow
 		}

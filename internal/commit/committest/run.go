@@ -418,8 +418,8 @@ func testQuarantine(t *testing.T, s Stores) {
 			t.Fatalf("quarantine: %v %v", errs, err)
 		}
 	}
-	if r := restore(t, s, tn, "k"); !r.Quarantined {
-		t.Error("the key's restore does not say that it is quarantined")
+	if r := restore(t, s, tn, "k"); !r.Quarantined || r.Prepared != nil {
+		t.Errorf("restore of a quarantined key: %+v, want it marked and its poison commit moved away", r)
 	}
 	page, err := s.Prepared(t.Context(), tn, "", 10)
 	if err != nil || len(page) != 0 {
@@ -481,7 +481,7 @@ func testFormers(t *testing.T, s Stores) {
 
 func testFirstFrontier(t *testing.T, s Stores) {
 	rows, err := s.Epochs(t.Context(), "g", []stream.Partition{Part(0)})
-	if err != nil || rows[0].HasFrontier || rows[0].Epoch != 0 {
+	if err != nil || rows[0].HasFrontier || rows[0].Epoch != 0 || rows[0].TopicGeneration != 1 {
 		t.Fatalf("a partition never owned: %+v, %v", rows, err)
 	}
 	Own(t, s, Part(0), "a", 1)
