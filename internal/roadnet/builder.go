@@ -208,5 +208,3 @@ func wrapDegPositive(d float64) float64 {
 	}
 	return d
 }
-
-func relationOrder(id int64) error { return fmt.Errorf("relation %d: %w", id, ErrOrder) }

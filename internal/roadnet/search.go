@@ -33,14 +33,15 @@ func NewSearch(g *Graph) *Search {
 
 // From begins a search from the END of an edge. No path longer than limitCM is followed; the limit is on length alone, so that a price
 // never cuts off what lies within reach. Of paths that lead to the same edge the cheapest counts, at equal cost the shorter, then the one
-// over the lower edge.
+// over the lower edge. Prices below zero count as zero.
 func (s *Search) From(start EdgeIndex, limitCM int32, p Penalties) {
 	if s.stamp >= math.MaxUint32-3 {
 		clear(s.labels)
 		s.stamp = 0
 	}
 	s.stamp += 2
-	s.start, s.prices = start, p
+	s.start = start
+	s.prices = Penalties{UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0)}
 	s.limit = min(limitCM, maxLimitCM)
 	s.heap = s.heap[:0]
 	if s.limit >= 0 {

@@ -1,6 +1,7 @@
 package roadnet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -19,7 +20,7 @@ func (b *Builder) AddRelation(id int64, members []Member, tags Tags) {
 		return
 	}
 	if b.needed != nil {
-		b.err = relationOrder(id)
+		b.err = fmt.Errorf("relation %d: %w", id, ErrOrder)
 		return
 	}
 	kind := restrictionFor(tags)
