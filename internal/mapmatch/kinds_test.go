@@ -3,6 +3,7 @@ package mapmatch
 import (
 	"math"
 	"testing"
+	"time"
 
 	"milepost/internal/roadnet"
 	"milepost/internal/roadnet/roadnettest"
@@ -199,12 +200,19 @@ func TestM20M21_TimeStandsOrGoesBack(t *testing.T) {
 // M22: absurd times (milliseconds read as seconds) neither panic nor stop the matcher.
 func TestM22_AbsurdTimes(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(1000,0)")
-	for _, at := range []float64{1615703474876 - 1772352000, -1e12, 9e9} {
-		fixes := []fix{{at: 0}, {x: 60, at: at}, {x: 120, at: at + 5}}
-		if at < 0 {
-			fixes = []fix{{at: at}, {x: 60, at: 0}, {x: 120, at: 5}}
+	for _, c := range []struct {
+		at   int64 // Unix seconds of the second fix
+		want Disposition
+	}{{1615703474876, Outlier}, {math.MaxInt64, Outlier}, {math.MinInt64, Outlier}, {-62e9, Regressed}, {9e9, Matched}} {
+		first, second := observation(m, fix{at: 0}), observation(m, fix{x: 60})
+		second.Time = time.Unix(c.at, 0)
+		d := push(t, m.Graph, []Observation{first, second, observation(m, fix{x: 120, at: 10})})
+		d.is("the absurd one", d.results[1].Disposition, c.want)
+		want := Matched
+		if c.want == Matched {
+			want = Regressed // it came after a time that the vehicle itself gave: fleet's bounds are what keeps those out
 		}
-		run(t, m, fixes)
+		d.is("the one after it", d.results[2].Disposition, want)
 	}
 }
 

@@ -348,10 +348,11 @@ func (m *Matcher) appendSpan(dst []Span, g leg, start, end int64) []Span {
 func (m *Matcher) draw(nodes []int64, line []roadnet.Point, g leg) ([]int64, []roadnet.Point) {
 	m.shape = m.g.Shape(m.shape[:0], g.edge)
 	first, last := 0, len(m.shape)-1
-	for first+1 < len(m.shape) && m.shape[first+1].AlongCM <= g.from {
+	// The edge's own ends stay: nodes may lie on one another, and their pairs belong to whoever drives over the end.
+	for g.from > 0 && first+1 < last && m.shape[first+1].AlongCM <= g.from {
 		first++
 	}
-	for last > first+1 && m.shape[last-1].AlongCM >= g.to {
+	for g.to < m.shape[len(m.shape)-1].AlongCM && last > first+1 && m.shape[last-1].AlongCM >= g.to {
 		last--
 	}
 	nodes = slices.Grow(nodes, last-first+1)
