@@ -128,6 +128,7 @@ func (m *Machine) saveFrontier() {
 	since := m.now.Sub(m.saveAt)
 	moved := m.frontier().Next != m.saved.Frontier.Next || m.floor() != m.saved.LedgerFloor
 	switch {
+	case m.saveFailed:
 	case moved && m.completions >= m.cfg.FrontierEvery:
 	case moved && since >= m.cfg.FrontierInterval:
 	case since >= m.cfg.HeartbeatInterval:
@@ -139,7 +140,7 @@ func (m *Machine) saveFrontier() {
 
 func (m *Machine) writeFrontier() {
 	w := commit.FrontierWrite{Tenure: m.tenure, Frontier: m.frontier(), LedgerFloor: m.floor()}
-	m.written, m.saving, m.saveAt, m.completions = w, true, m.now, 0
+	m.written, m.saving, m.saveFailed, m.saveAt, m.completions = w, true, false, m.now, 0
 	m.emit(SaveFrontier{Write: w})
 }
 
@@ -158,5 +159,5 @@ func (m *Machine) frontierSaved(in FrontierSaved) {
 	}
 	// A warning, and once more at the next tick; nothing else waits for it (A14).
 	m.warn("frontier write failed", nil, in.Err)
-	m.saveHeld, m.final = true, false
+	m.saveHeld, m.saveFailed, m.final = true, true, false
 }

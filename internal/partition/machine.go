@@ -59,6 +59,7 @@ type Machine struct {
 	saved       commit.FrontierWrite
 	written     commit.FrontierWrite // last handed out
 	saving      bool
+	saveFailed  bool
 	saveHeld    bool // until the next tick, after a failed write
 	saveAt      time.Time
 

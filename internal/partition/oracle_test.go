@@ -62,11 +62,15 @@ func (s *sim) judgeKey(k string, records []stream.Record) error {
 		case !out:
 			return fmt.Errorf("%s: %d is not published next: %s", k, r.Offset, head(published))
 		default:
-			want, next, err := naive(state, r)
+			got := string(published[0].Outputs[0].Value)
+			want, next, err := naive(state, r, 0)
+			if s.fickle && got != want && err == nil {
+				want, next, err = naive(state, r, 1)
+			}
 			if err != nil {
 				return err
 			}
-			if got := string(published[0].Outputs[0].Value); got != want {
+			if got != want {
 				return fmt.Errorf("%s: %d published %q, the model says %q", k, r.Offset, got, want)
 			}
 			published, state = published[1:], next
@@ -93,7 +97,7 @@ func (s *sim) judgeRow(k string, state KeyState) error {
 }
 
 // naive decides one record over a state as anybody would.
-func naive(k KeyState, r stream.Record) (output string, next KeyState, err error) {
+func naive(k KeyState, r stream.Record, flavour int) (output string, next KeyState, err error) {
 	o, err := toy{}.Decode(&r)
 	if err != nil {
 		return "", next, err
@@ -103,7 +107,7 @@ func naive(k KeyState, r stream.Record) (output string, next KeyState, err error
 	d := Decision{}
 	if opening.Local != nil {
 		d = *opening.Local
-	} else if d, err = toySolve(opening.Request); err != nil {
+	} else if d, err = toySolve(opening.Request, flavour); err != nil {
 		return "", next, err
 	}
 	p, err := toy{}.Plan(k, o, d)

@@ -48,7 +48,7 @@ func (m *Machine) putAside(k *key) {
 		return
 	}
 	var rows []commit.Quarantined
-	for it := k.head; it != nil && it.poison == nil && len(rows) < m.cfg.RestoreBatch; it = it.next {
+	for it := k.head; it != nil && it.poison == nil && len(rows) < min(m.cfg.RestoreBatch, m.cfg.QuarantineBound-k.setAside); it = it.next {
 		rows = append(rows, commit.Quarantined{
 			Tenure: m.tenure, Key: k.name, Revision: it.obs.Identity.Revision,
 			Class: k.cause.class, Reason: k.cause.reason, Record: it.record, At: m.now,

@@ -113,7 +113,10 @@ func (m *Machine) load(k *key, row *commit.Restored) {
 		m.headCovered(k)
 	}
 	for it := k.head; it != nil; it = it.next {
-		m.verdict(k, it)
+		// What is covered and stands behind a poison record has its verdict when its turn comes.
+		if k.quarantined || !k.covers(it.obs.Identity.Revision) {
+			m.verdict(k, it)
+		}
 	}
 	m.wake(k)
 }

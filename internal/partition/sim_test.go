@@ -37,6 +37,7 @@ type sim struct {
 	world   *world
 	cfg     Config
 	pace    float64 // of faults, 0 for none
+	fickle  bool    // solvers of different owners decide differently
 	quiet   bool    // no more faults: all must come to its end
 	current *owner
 	claims  int // takeovers under way
@@ -124,6 +125,7 @@ func newSim(seed uint64) *sim {
 		s.cfg.QuarantineBound = s.rng.IntN(4)
 	}
 	s.pace = []float64{0, 0.01, 0.05, 0.2}[s.rng.IntN(4)]
+	s.fickle = s.rng.IntN(2) == 0
 	for i := range 1 + s.rng.IntN(12) {
 		s.keys = append(s.keys, fmt.Sprintf("k%d", i))
 	}
@@ -306,6 +308,9 @@ func (s *sim) give(o *owner, in Input) {
 	s.trace("%s %d <- %T %+v", s.now.Sub(toyStart()), o.tenure.Epoch, in, in)
 	effects := o.m.Step(s.now, in)
 	o.m.checkAll()
+	if isFenced(in) && !o.m.ended {
+		s.world.fault("epoch %d goes on after %T: fenced (I13)", o.tenure.Epoch, in)
+	}
 	if f := o.m.frontier(); f.Next.Compare(o.last.Next) < 0 {
 		s.world.fault("frontier went from %s to %s (I4)", o.last, f)
 	} else {
@@ -319,6 +324,30 @@ func (s *sim) give(o *owner, in Input) {
 		s.trace("%s %d -> %T %+v", s.now.Sub(toyStart()), o.tenure.Epoch, e, e)
 		s.effect(o, e)
 	}
+}
+
+// isFenced reports whether an answer says that the partition has another owner.
+func isFenced(in Input) bool {
+	var errs []error
+	switch in := in.(type) {
+	case Committed:
+		errs = append(errs, in.Err)
+	case Promoted:
+		errs = append(in.Errs, in.Err)
+	case Finished:
+		errs = append(errs, in.Err)
+	case FrontierSaved:
+		errs = append(errs, in.Err)
+	case QuarantineSaved:
+		errs = append(in.Errs, in.Err)
+	default:
+	}
+	for _, err := range errs {
+		if err != nil && commit.ClassOf(err) == commit.Fenced {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *sim) crash(o *owner) {
@@ -421,7 +450,7 @@ func (s *sim) dispatch(o *owner, e Dispatch) {
 		return // lost
 	}
 	in := Result{Job: e.Job, Key: e.Key, Revision: e.Revision}
-	in.Decision, in.Err = toySolve(e.Request)
+	in.Decision, in.Err = toySolve(e.Request, s.flavour(o.tenure.Epoch))
 	if in.Err == nil && s.happens(0.5) {
 		in.Decision, in.Err = Decision{}, errors.New("solver busy")
 	}
@@ -435,6 +464,14 @@ func (s *sim) dispatch(o *owner, e Dispatch) {
 		forged.Err, forged.Decision = nil, Decision{Kind: Solved, Answer: []byte("forged")}
 		s.soon(func() { s.give(o, forged) })
 	}
+}
+
+// flavour says which map an owner's solver has.
+func (s *sim) flavour(e stream.Epoch) int {
+	if !s.fickle {
+		return 0
+	}
+	return int(e % 2)
 }
 
 // commit is the commit stages: prepare, later publish, later the answer.

@@ -56,12 +56,12 @@ func toyState(k KeyState) string {
 	return state
 }
 
-// toySolve is the solver: a pure function of the request.
-func toySolve(request []byte) (Decision, error) {
+// toySolve is the solver: a pure function of the request and of its flavour, which is what a new map is to a matcher.
+func toySolve(request []byte, flavour int) (Decision, error) {
 	if strings.HasSuffix(string(request), " !s") {
 		return Decision{}, fmt.Errorf("solve: %w", commit.ErrPermanent)
 	}
-	return Decision{Kind: Solved, Answer: fmt.Appendf(nil, "%08x", digest(string(request)))}, nil
+	return Decision{Kind: Solved, Answer: fmt.Appendf(nil, "%08x", digest(string(request))+uint32(flavour))}, nil
 }
 
 func (toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {

@@ -1,0 +1,425 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"milepost/internal/commit"
+	"milepost/internal/stream"
+)
+
+// TestScripts plays the stories of testdata, one behaviour each; the first line of each names what it proves. After
+// every step all invariants are checked. `go test ./internal/partition -run TestScripts -rewrite` writes the
+// answers anew, to be reviewed as a diff.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{now: toyStart()}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			return s.run(t, d)
+		})
+	})
+}
+
+// script plays the world for one machine: it keeps what the machine waits for, so that a story names keys alone.
+type script struct {
+	now      time.Time
+	m        *Machine
+	restores []Restore
+	jobs     map[stream.Key]Dispatch
+	commits  map[stream.Key]commit.Commit
+	seen     map[string]commit.Commit
+	promotes []Promote
+	saves    []SaveFrontier
+	asides   map[stream.Key]Quarantine
+}
+
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	switch d.Cmd {
+	case "start":
+		s.start(t, d)
+		return "ok\n"
+	case "arrive", "refetched":
+		in := Arrived{Refetched: d.Cmd == "refetched", Records: records(t, d.Input), Err: failure(t, d)}
+		if d.HasArg("missing") {
+			var at int64
+			d.ScanArgs(t, "missing", &at)
+			in.Missing = []int64{at}
+		}
+		return s.step(in)
+	case "restored":
+		return s.step(s.restored(t, d))
+	case "solve":
+		return s.step(s.solved(t, d))
+	case "committed":
+		return s.step(s.committed(t, d))
+	case "promoted":
+		if len(s.promotes) == 0 {
+			t.Fatalf("%s: nothing is being promoted", d.Pos)
+		}
+		p := s.promotes[0]
+		s.promotes = s.promotes[1:]
+		return s.step(Promoted{Promotions: p.Promotions, Err: failure(t, d)})
+	case "finished":
+		return s.step(Finished{Key: key0(d), Err: failure(t, d)})
+	case "saved":
+		if len(s.saves) == 0 {
+			t.Fatalf("%s: no frontier is being saved", d.Pos)
+		}
+		w := s.saves[0].Write
+		s.saves = s.saves[1:]
+		return s.step(FrontierSaved{Write: w, Err: failure(t, d)})
+	case "aside":
+		q, ok := s.asides[key0(d)]
+		if !ok {
+			t.Fatalf("%s: nothing of %q is being put aside", d.Pos, key0(d))
+		}
+		return s.step(QuarantineSaved{Rows: q.Rows, Err: failure(t, d)})
+	case "tick":
+		by, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.now = s.now.Add(by)
+		return s.step(Tick{})
+	case "drain":
+		return s.step(Drain{})
+	case "lost":
+		return s.step(Lost{Cause: errors.New("the group took the partition")})
+	case "view":
+		return s.view()
+	case "stats":
+		return s.stats()
+	}
+	t.Fatalf("%s: no such command: %s", d.Pos, d.Cmd)
+	return ""
+}
+
+func (s *script) start(t *testing.T, d *datadriven.TestData) {
+	t.Helper()
+	cfg := DefaultConfig()
+	start := Start{Tenure: toyTenure(4), Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}, LeaderEpoch: -1}}
+	for _, a := range d.CmdArgs {
+		n := func() int {
+			v, err := strconv.Atoi(a.Vals[0])
+			if err != nil {
+				t.Fatalf("%s: %s: %v", d.Pos, a.Key, err)
+			}
+			return v
+		}
+		switch a.Key {
+		case "frontier":
+			start.Frontier.Next.Offset = int64(n())
+		case "floor":
+			start.LedgerFloor = int64(n())
+		case "highest":
+			start.LedgerHighest = int64(n())
+		case "done":
+			for i := range a.Vals {
+				var offset int64
+				a.Scan(t, i, &offset)
+				start.Done = append(start.Done, offset)
+			}
+		case "failed":
+			for _, name := range a.Vals {
+				start.Failed = append(start.Failed, stream.Key(name))
+			}
+		case "key-queue":
+			cfg.KeyQueue = n()
+		case "jobs":
+			cfg.Jobs = n()
+		case "window":
+			cfg.WindowRecords = n()
+		case "ahead":
+			cfg.MaxAhead = int64(n())
+		case "restore-batch":
+			cfg.RestoreBatch = n()
+		case "restores":
+			cfg.Restores = n()
+		case "frontier-every":
+			cfg.FrontierEvery = n()
+		case "quarantine-bound":
+			cfg.QuarantineBound = n()
+		case "no-heartbeat":
+			cfg.HeartbeatInterval, cfg.FrontierInterval, cfg.FrontierEvery = time.Hour, time.Hour, 1<<30
+		default:
+			t.Fatalf("%s: no such argument: %s", d.Pos, a.Key)
+		}
+	}
+	s.m = New(cfg, toy{}, start, s.now)
+	s.jobs, s.commits, s.asides = map[stream.Key]Dispatch{}, map[stream.Key]commit.Commit{}, map[stream.Key]Quarantine{}
+	s.seen = map[string]commit.Commit{}
+}
+
+// records reads lines like "a@10 w1"; a key may be empty.
+func records(t *testing.T, lines string) []stream.Record {
+	t.Helper()
+	var rs []stream.Record
+	for line := range strings.SplitSeq(strings.TrimSpace(lines), "\n") {
+		if line == "" {
+			continue
+		}
+		at, word, _ := strings.Cut(line, " ")
+		name, offset, _ := strings.Cut(at, "@")
+		n, err := strconv.ParseInt(offset, 10, 64)
+		if err != nil {
+			t.Fatalf("record %q: %v", line, err)
+		}
+		rs = append(rs, toyRecord(n, name, word))
+	}
+	return rs
+}
+
+// failure makes the error that an answer has.
+func failure(t *testing.T, d *datadriven.TestData) error {
+	t.Helper()
+	if !d.HasArg("err") {
+		return nil
+	}
+	var class string
+	d.ScanArgs(t, "err", &class)
+	switch class {
+	case "transient":
+		return errors.New("connection lost")
+	case "canceled":
+		return context.Canceled
+	case "conflict":
+		return &commit.ConflictError{Key: key0(d), Want: stream.Revision{}, Actual: stream.Revision{Generation: 1, Offset: 5}}
+	case "busy":
+		return &commit.BusyError{Key: key0(d), Prepared: stream.Revision{Generation: 1, Offset: 5}}
+	case "fenced":
+		return &commit.FencedError{Partition: stream.Partition{Topic: "raw", Number: 3}, Held: 4, Owner: 5}
+	case "permanent":
+		return fmt.Errorf("too large: %w", commit.ErrPermanent)
+	case "full":
+		return commit.ErrQuarantineFull
+	}
+	t.Fatalf("no such error: %s", class)
+	return nil
+}
+
+func key0(d *datadriven.TestData) stream.Key {
+	if len(d.CmdArgs) == 0 || d.CmdArgs[0].Vals != nil {
+		return ""
+	}
+	return stream.Key(d.CmdArgs[0].Key)
+}
+
+// restored answers the oldest restore. Lines say what rows there are: "a 1.5 2:ab", with "prepared 1.6 3:cd",
+// "own 1.6", "expired" and "quarantined" behind; other keys were never seen.
+func (s *script) restored(t *testing.T, d *datadriven.TestData) Restored {
+	t.Helper()
+	if len(s.restores) == 0 {
+		t.Fatalf("%s: nothing is being restored", d.Pos)
+	}
+	in := Restored{Keys: s.restores[0].Keys, Err: failure(t, d)}
+	s.restores = s.restores[1:]
+	if in.Err != nil {
+		return in
+	}
+	rows := map[stream.Key]commit.Restored{}
+	for line := range strings.SplitSeq(strings.TrimSpace(d.Input), "\n") {
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		row := commit.Restored{Key: stream.Key(f[0])}
+		for i := 1; i < len(f); i++ {
+			switch f[i] {
+			case "expired":
+				row.Expired = true
+			case "quarantined":
+				row.Quarantined = true
+			case "own": // the commit of a revision that the machine handed in
+				c := s.handedIn(t, row.Key, f[i+1])
+				row.Prepared = &c
+				i++
+			case "prepared":
+				c := commit.NewCommit(toyTenure(3), row.Key, row.Checkpoint.Revision, commit.Plan{Next: checkpoint(t, f[i+1], f[i+2])})
+				row.Prepared = &c
+				i += 2
+			case "none":
+			default:
+				row.Checkpoint = checkpoint(t, f[i], f[i+1])
+				i++
+			}
+		}
+		rows[row.Key] = row
+	}
+	for _, name := range in.Keys {
+		row, ok := rows[name]
+		if !ok {
+			row.Key = name
+		}
+		in.Rows = append(in.Rows, row)
+	}
+	return in
+}
+
+func (s *script) handedIn(t *testing.T, name stream.Key, rev string) commit.Commit {
+	t.Helper()
+	for _, c := range s.seen {
+		if c.Key == name && c.Revision.String() == rev {
+			return c
+		}
+	}
+	t.Fatalf("no commit of %s@%s was handed in", name, rev)
+	return commit.Commit{}
+}
+
+func checkpoint(t *testing.T, rev, state string) commit.Checkpoint {
+	t.Helper()
+	c := commit.Checkpoint{Segment: 1, State: []byte(state)}
+	if _, err := fmt.Sscanf(rev, "%d.%d", &c.Revision.Generation, &c.Revision.Offset); err != nil {
+		t.Fatalf("revision %q: %v", rev, err)
+	}
+	return c
+}
+
+func (s *script) solved(t *testing.T, d *datadriven.TestData) Result {
+	t.Helper()
+	job, ok := s.jobs[key0(d)]
+	if !ok {
+		t.Fatalf("%s: no job of %q is out", d.Pos, key0(d))
+	}
+	in := Result{Job: job.Job, Key: job.Key, Revision: job.Revision, Err: failure(t, d)}
+	if in.Err == nil {
+		in.Decision, in.Err = toySolve(job.Request, 0)
+	}
+	if d.HasArg("forged") {
+		in.Job[0]++
+	}
+	return in
+}
+
+func (s *script) committed(t *testing.T, d *datadriven.TestData) Committed {
+	t.Helper()
+	c, ok := s.commits[key0(d)]
+	if !ok {
+		t.Fatalf("%s: no commit of %q", d.Pos, key0(d))
+	}
+	in := Committed{Key: c.Key, Revision: c.Revision, ID: c.ID, Err: failure(t, d), Position: -1}
+	d.MaybeScanArgs(t, "position", &in.Position)
+	return in
+}
+
+// step feeds one input and tells the effects.
+func (s *script) step(in Input) string {
+	effects := s.m.Step(s.now, in)
+	if !s.m.ended {
+		s.m.checkAll()
+	}
+	var b strings.Builder
+	for _, e := range effects {
+		s.note(e)
+		fmt.Fprintln(&b, s.tell(e))
+	}
+	if b.Len() == 0 {
+		return "nothing\n"
+	}
+	return b.String()
+}
+
+func (s *script) note(e Effect) {
+	switch e := e.(type) {
+	case Restore:
+		s.restores = append(s.restores, e)
+	case Dispatch:
+		s.jobs[e.Key] = e
+	case Promote:
+		s.promotes = append(s.promotes, e)
+	case SaveFrontier:
+		s.saves = append(s.saves, e)
+	case Quarantine:
+		s.asides[e.Rows[0].Key] = e
+	default:
+	}
+}
+
+func (s *script) tell(e Effect) string {
+	switch e := e.(type) {
+	case Restore:
+		return fmt.Sprintf("restore %v", e.Keys)
+	case Dispatch:
+		return fmt.Sprintf("dispatch %s@%s %q", e.Key, e.Revision, e.Request)
+	case Commit:
+		return s.tellCommit(e.Commit)
+	case Promote:
+		var of []string
+		for _, p := range e.Promotions {
+			of = append(of, fmt.Sprintf("%s@%s", p.Key, p.Revision))
+		}
+		return "promote " + strings.Join(of, " ")
+	case Finish:
+		return fmt.Sprintf("finish %s", e.Key)
+	case SaveFrontier:
+		return fmt.Sprintf("save frontier %s floor %d", e.Write.Frontier, e.Write.LedgerFloor)
+	case Quarantine:
+		var of []string
+		for _, q := range e.Rows {
+			of = append(of, fmt.Sprintf("%s@%s", q.Key, q.Revision))
+		}
+		return fmt.Sprintf("quarantine %s: %s: %s", strings.Join(of, " "), e.Rows[0].Class, e.Rows[0].Reason)
+	case Refetch:
+		return fmt.Sprintf("refetch %v", e.Offsets)
+	case Warn:
+		return fmt.Sprintf("warn %s: %s (%s@%s): %v", e.Class, e.Message, e.Key, e.Revision, e.Err)
+	case Drained:
+		return fmt.Sprintf("drained: frontier %s, prepared %d, unfinished %d", e.Report.Frontier, e.Report.Prepared, e.Report.Unfinished)
+	case Stop:
+		return fmt.Sprintf("stop: %v", e.Cause)
+	}
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "partition."))
+}
+
+// tellCommit says also whether the very same commit went out before.
+func (s *script) tellCommit(c commit.Commit) string {
+	s.commits[c.Key] = c
+	id := string(c.Key) + c.ID.String()
+	was, again := s.seen[id]
+	s.seen[id] = c
+	var outs []string
+	for _, o := range c.Outputs {
+		outs = append(outs, fmt.Sprintf("%s %q", o.Topic, o.Value))
+	}
+	told := fmt.Sprintf("commit %s@%s over %s: %s", c.Key, c.Revision, c.Base, strings.Join(outs, ", "))
+	if c.NoRow {
+		told = fmt.Sprintf("commit %s@%s without a row: %s", c.Key, c.Revision, strings.Join(outs, ", "))
+	}
+	switch {
+	case again && reflect.DeepEqual(was, c):
+		return told + " (the same bytes again)"
+	case again:
+		return told + " (SAME ID, OTHER BYTES)"
+	}
+	return told
+}
+
+func (s *script) view() string {
+	v := s.m.View()
+	oldest := "nothing pending"
+	if !v.OldestPending.IsZero() {
+		oldest = fmt.Sprintf("oldest pending for %s", s.now.Sub(v.OldestPending))
+	}
+	return fmt.Sprintf("frontier %s, floor %d, %s\nkeys %d: waiting %d, active %d, committing %d, blocked %d, quarantined %d, unpromoted %d\nqueued %d, spilled %d, paused %t, jobs %d\n",
+		v.Frontier, s.m.floor(), oldest, v.Keys, v.Waiting, v.Active, v.Committing, v.Blocked, v.Quarantined, v.Unpromoted, v.Queued, v.Spilled, v.Paused, s.m.jobs)
+}
+
+func (s *script) stats() string {
+	var all []string
+	for name, n := range s.m.stats.All() {
+		if n != 0 {
+			all = append(all, fmt.Sprintf("%s=%d", name, n))
+		}
+	}
+	return strings.Join(all, " ") + "\n"
+}
