@@ -53,10 +53,10 @@ type gpxReader struct {
 	d     *xml.Decoder
 	guard *guard
 
-	depth, tracks, points, others int
-	point                         *fields // of the track point that is being read
-	line, pointDepth              int
-	text                          string // field whose text comes next
+	depth, elements, tracks, points, others int
+	point                                   *fields // of the track point that is being read
+	line, pointDepth                        int
+	text                                    string // field whose text comes next
 }
 
 // token takes one token; false: the reader wants no more.
@@ -69,6 +69,7 @@ func (g *gpxReader) token() (bool, error) {
 	switch t := t.(type) {
 	case xml.StartElement:
 		g.depth++
+		g.elements++
 		if g.depth > maxXMLDepth {
 			return false, fmt.Errorf("elements are nested deeper than %d", maxXMLDepth)
 		}
@@ -129,8 +130,10 @@ func (g *gpxReader) start(t xml.StartElement) {
 func (g *gpxReader) end() {
 	switch {
 	case g.points > 0:
-	case g.depth == 0 && g.tracks+g.others == 0 && g.d.InputOffset() == 0:
+	case g.d.InputOffset() == 0:
 		g.s.fatal(0, "", "the file is empty")
+	case g.elements == 0:
+		g.s.fatal(0, "", "not a GPX file: it has no element")
 	case g.others > 0:
 		g.s.fatal(0, "", fmt.Sprintf("no track points; %d route points or waypoints, which are no positions of a vehicle", g.others))
 	default:
