@@ -126,10 +126,10 @@ func (k *key) pop() *item {
 	return it
 }
 
-// needsRow reports whether the key's next step waits for its stored row. A poison record needs none, nor does a
-// key that is known to be quarantined.
+// needsRow reports whether the key's next step waits for its stored row. A poison record needs none; an observation does,
+// also of a quarantined key: what the row covers is done and must not be put aside.
 func (k *key) needsRow() bool {
-	return !k.loaded && !k.quarantined && k.head != nil && k.head.poison == nil
+	return !k.loaded && k.head != nil && k.head.poison == nil
 }
 
 // covers reports whether the key's checkpoint already contains the observation.

@@ -20,7 +20,7 @@ func (m *Machine) quarantine(k *key, err error) {
 	// A foreign prepared commit stays in the row as evidence; recovery knows it by the quarantine.
 	k.foreign = -1
 	m.rehold(k)
-	for it := k.head; it != nil; it = it.next {
+	for it := k.head; it != nil && k.loaded; it = it.next {
 		m.verdict(k, it)
 	}
 	if it := k.head; it != nil && it.poison != nil {

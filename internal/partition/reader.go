@@ -117,7 +117,7 @@ func (m *Machine) queue(k *key, it *item) {
 	if it.poison != nil {
 		m.stats.Poison++
 		it.counted = true
-	} else if k.loaded || k.quarantined {
+	} else if k.loaded {
 		m.verdict(k, it)
 	}
 	if k.phase == idle {

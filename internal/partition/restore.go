@@ -72,6 +72,8 @@ func (m *Machine) restoreFailed(in Restored) {
 		switch {
 		case k == nil || k.phase != restoring:
 		case permanent && len(in.Keys) == 1:
+			// Nothing can be known of the row: nothing is covered, and a quarantined key commits nothing over it.
+			k.checkpoint, k.loaded = commit.Checkpoint{}, true
 			m.quarantine(k, in.Err)
 		case permanent:
 			k.alone = true
@@ -114,7 +116,7 @@ func (m *Machine) load(k *key, row *commit.Restored) {
 	}
 	for it := k.head; it != nil; it = it.next {
 		// What is covered and stands behind a poison record has its verdict when its turn comes.
-		if k.quarantined || !k.covers(it.obs.Identity.Revision) {
+		if !k.covers(it.obs.Identity.Revision) {
 			m.verdict(k, it)
 		}
 	}

@@ -44,12 +44,12 @@ func (m *Machine) next(k *key) {
 	switch {
 	case k.head.poison != nil:
 		m.deadLetter(k)
-	case k.quarantined:
-		m.putAside(k)
 	case k.covers(k.head.obs.Identity.Revision):
 		// It stood behind a poison record when the row was read.
 		m.headCovered(k)
 		m.wake(k)
+	case k.quarantined:
+		m.putAside(k)
 	default:
 		m.open(k)
 	}
