@@ -478,6 +478,35 @@ func TestBuilderLongSegments(t *testing.T) {
 	}
 }
 
+// A way round and round the globe is cut before its length runs over.
+func TestBuilderEndlessWay(t *testing.T) {
+	b := roadnet.NewBuilder(nil)
+	refs := make([]int64, 200)
+	for i := range refs {
+		refs[i] = int64(i)
+	}
+	b.AddWay(1, refs, roadnet.Tags{{Key: "highway", Value: "primary"}})
+	for i := range refs {
+		b.AddNode(int64(i), int64(i)*30_000_000%3_600_000_000-1_800_000_000, int64(i)*1000, nil)
+	}
+	g, err := b.Build()
+	if err != nil || g.Stats().BadSegments != 0 || g.Edges() < 20 {
+		t.Fatalf("the way is not taken, or not cut: %v", err)
+	}
+	for e := range roadnet.EdgeIndex(g.Edges()) {
+		if n := g.Edge(e).LengthCM; n < 1 || n > 1<<29 {
+			t.Errorf("edge %d is %d cm long", e, n)
+		}
+	}
+	s := roadnet.NewSearch(g)
+	s.From(0, math.MaxInt32, roadnet.Penalties{UTurnCM: math.MaxInt32, BanCM: math.MaxInt32})
+	for e := range roadnet.EdgeIndex(g.Edges()) {
+		if length, cost, ok := s.To(e); ok && (length < 0 || cost < length) {
+			t.Errorf("edge %d: %d cm at %d", e, length, cost)
+		}
+	}
+}
+
 // A box keeps the ways of which a segment may touch it, also over the antimeridian.
 func TestBox(t *testing.T) {
 	road := roadnet.Tags{{Key: "highway", Value: "primary"}}

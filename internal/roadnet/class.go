@@ -96,18 +96,7 @@ func classOf(highway string) (c Class, link bool) {
 // freeFlow is the speed in km/h where no limit is tagged.
 func (c Class) freeFlow(link bool) uint8 {
 	if link {
-		switch c {
-		case ClassMotorway:
-			return 60
-		case ClassTrunk:
-			return 50
-		case ClassPrimary:
-			return 45
-		case ClassSecondary:
-			return 40
-		default:
-			return 35
-		}
+		return c.linkSpeed()
 	}
 	switch c {
 	case ClassMotorway:
@@ -132,7 +121,24 @@ func (c Class) freeFlow(link bool) uint8 {
 		return 20
 	case ClassPedestrian:
 		return 8
+	case ClassService, ClassTrack:
+		return 15
 	default:
 		return 15
 	}
+}
+
+func (c Class) linkSpeed() uint8 {
+	switch c {
+	case ClassMotorway:
+		return 60
+	case ClassTrunk:
+		return 50
+	case ClassPrimary:
+		return 45
+	case ClassSecondary:
+		return 40
+	case ClassTertiary, ClassUnclassified, ClassResidential, ClassLivingStreet, ClassRoad, ClassService, ClassTrack, ClassPedestrian, ClassFerry:
+	}
+	return 35
 }

@@ -7,8 +7,6 @@ const (
 	metresPerDegree = 111195.07973436874
 	e7              = 1e7
 	halfTurnE7      = 1_800_000_000
-	// maxEdgeCM bounds an edge so that sums of lengths and limits stay within an int32.
-	maxEdgeCM = 1 << 29
 )
 
 // The geometry below uses only operations that IEEE 754 rounds exactly, with each product in a conversion of its own: the language

@@ -2,11 +2,11 @@ package roadnet
 
 import "slices"
 
-// NodeIndex and EdgeIndex are dense and mean something only together with the graph's hash.
-type (
-	NodeIndex int32
-	EdgeIndex int32
-)
+// NodeIndex is the dense number of a junction. It means something only together with the graph's hash.
+type NodeIndex int32
+
+// EdgeIndex is the dense number of a directed edge. It means something only together with the graph's hash.
+type EdgeIndex int32
 
 // NoEdge is the absent edge.
 const NoEdge EdgeIndex = -1

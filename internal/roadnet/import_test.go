@@ -49,7 +49,7 @@ func load(tb testing.TB, file string, opt roadnet.ImportOptions) *roadnet.Graph 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	g, err := roadnet.Import(tb.Context(), f, file, opt)
 	if err != nil {
 		tb.Fatal(err)
@@ -275,7 +275,7 @@ func readCSV(t *testing.T, file string) [][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	rows, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(rows) < 2 {
 		t.Fatalf("%s: %d rows, %v", file, len(rows), err)
@@ -326,7 +326,7 @@ func TestImportErrors(t *testing.T) {
 		{"no roads", []byte(`<osm><node id="1" lat="1" lon="1"/></osm>`), roadnet.ErrNoRoads, ""},
 		{"roads without nodes", []byte(`<osm><way id="1"><nd ref="1"/><nd ref="2"/><tag k="highway" v="primary"/></way></osm>`), roadnet.ErrNoRoads, ""},
 		{"XML cut short", []byte(smallXML[:len(smallXML)-20]), io.ErrUnexpectedEOF, "line 15: relation 20"},
-		{"XML cut short in a way", []byte(smallXML[:strings.Index(smallXML, `<nd ref="4"`)]), io.ErrUnexpectedEOF, "way 11"},
+		{"XML cut short in a way", before(smallXML, `<nd ref="4"`), io.ErrUnexpectedEOF, "way 11"},
 		{"a bad id", []byte("<osm>\n<way id=\"x\"/></osm>"), roadnet.ErrCorrupt, "line 2: corrupt OSM data: way without a proper id"},
 		{"a bad ref", []byte(`<osm><way id="5"><nd ref="1e3"/></way></osm>`), roadnet.ErrCorrupt, "way 5: corrupt OSM data: a member without a proper ref"},
 		{"a bad place", []byte(strings.Replace(smallXML, `lat="48.001"`, `lat="north"`, 1)), roadnet.ErrCorrupt, "node 4: corrupt OSM data: a place that is no number"},
@@ -345,6 +345,7 @@ func TestImportErrors(t *testing.T) {
 		{"a block of zstd", with("OSMData", field(nil, 7, []byte("x"))), roadnet.ErrCorrupt, "field 7"},
 		{"a block of nothing", with("OSMData", nil), roadnet.ErrCorrupt, "without content"},
 		{"bad zlib", with("OSMData", field(nil, 3, []byte("nothing"))), roadnet.ErrCorrupt, ""},
+		{"a wire type that is none", with("OSMData", field(nil, 1, []byte{0x0e})), roadnet.ErrCorrupt, ""},
 		{"a string that is not there", with("OSMData", field(nil, 1, way(packedList(1), packedList(9)))), roadnet.ErrCorrupt, "way 77: corrupt OSM data: string 9 of 3"},
 		{"a key without a value", with("OSMData", field(nil, 1, way(packedList(1, 1), packedList(2)))), roadnet.ErrCorrupt, "way 77"},
 		{"a bomb", with("OSMData", field(nil, 3, bomb(t))), roadnet.ErrCorrupt, "a block of more than"},
@@ -356,6 +357,11 @@ func TestImportErrors(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
+}
+
+func before(s, mark string) []byte {
+	head, _, _ := strings.Cut(s, mark)
+	return []byte(head)
 }
 
 // bomb is 40 MB of zeros, packed.
@@ -391,7 +397,7 @@ type failingReader struct {
 }
 
 func (f *failingReader) Read(b []byte) (int, error) {
-	if f.Reader.Len() < 100 {
+	if f.Len() < 100 {
 		return 0, f.err
 	}
 	return f.Reader.Read(b[:min(len(b), 50)])

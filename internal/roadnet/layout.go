@@ -10,6 +10,10 @@ import (
 // maxSegmentM bounds the distance of two neighbouring nodes of a way: ferries have long segments, but not longer ones.
 const maxSegmentM = 400_000
 
+// maxEdgeM is where a stretch is cut although there is no junction: an edge, which may be longer by one segment, then stays below 1<<29 cm,
+// and a search's limit and one more edge stay within an int32.
+const maxEdgeM = 4_000_000
+
 var errTooMany = errors.New("more than 1,000,000,000 directed edges or points")
 
 // layout turns cleaned ways into stretches between junctions, and these into the graph's arrays.
@@ -142,11 +146,12 @@ func (l *layout) cut() {
 }
 
 func (l *layout) cutPiece(p stretch, names map[[2]int32]int) {
-	first := p.first
+	first, length := p.first, 0.0
 	for k := p.first + 1; k < p.end; k++ {
-		if k == p.end-1 || l.isJunction(l.nodes[k]) {
+		length += between(l.b.place[l.nodes[k-1]], l.b.place[l.nodes[k]])
+		if k == p.end-1 || length > maxEdgeM || l.isJunction(l.nodes[k]) {
 			l.add(stretch{way: p.way, first: first, end: k + 1}, names)
-			first = k
+			first, length = k, 0
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -436,10 +437,8 @@ func (b *pbfBlock) hasKey(keys []byte, wanted ...string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for _, w := range wanted {
-			if s == w {
-				return true, nil
-			}
+		if slices.Contains(wanted, s) {
+			return true, nil
 		}
 	}
 	return false, k.err
@@ -518,7 +517,7 @@ func (b *pbfBlock) readMembers(roles, refs, kinds packed) error {
 // fields walks over the fields of a protobuf message.
 type fields struct {
 	b   []byte // what is left
-	num protowire.Number
+	num int32
 	n   uint64 // of a varint field
 	val []byte // of a field with a length
 	typ protowire.Type
@@ -534,13 +533,15 @@ func (f *fields) next() bool {
 		return f.fail(n)
 	}
 	f.b = f.b[n:]
-	f.num, f.typ, f.n, f.val = num, typ, 0, nil
+	f.num, f.typ, f.n, f.val = int32(num), typ, 0, nil
 	switch typ {
 	case protowire.VarintType:
 		f.n, n = protowire.ConsumeVarint(f.b)
 	case protowire.BytesType:
 		f.val, n = protowire.ConsumeBytes(f.b)
-	default:
+	case protowire.Fixed32Type, protowire.Fixed64Type, protowire.StartGroupType, protowire.EndGroupType:
+		fallthrough
+	default: // the two types that are not given out
 		n = protowire.ConsumeFieldValue(num, typ, f.b)
 	}
 	if n < 0 {
@@ -564,7 +565,7 @@ func (f *fields) list(have []byte) []byte {
 	if len(have) == 0 {
 		return part
 	}
-	return append(have[:len(have):len(have)], part...)
+	return append(slices.Clip(have), part...)
 }
 
 // packed walks over a packed list of varints.

@@ -315,7 +315,7 @@ func readBarrier(t Tags) barrier {
 		return barrierPrivate
 	case accessNo:
 		return barrierClosed
-	default:
-		return b
+	case accessUnset:
 	}
+	return b
 }

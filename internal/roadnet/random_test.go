@@ -77,7 +77,8 @@ func randomCity(tb testing.TB, seed uint64, at roadnet.Point, size int) *roadnet
 		}
 		b.AddRelation(r+1, []roadnet.Member{
 			{Kind: roadnet.MemberWay, Ref: ways[rnd.IntN(len(ways))], Role: "from"},
-			{Kind: roadnet.MemberWay, Ref: ways[rnd.IntN(len(ways))], Role: "to"}, {Kind: roadnet.MemberNode, Ref: via, Role: "via"},
+			{Kind: roadnet.MemberWay, Ref: ways[rnd.IntN(len(ways))], Role: "to"},
+			{Kind: roadnet.MemberNode, Ref: via, Role: "via"},
 		}, roadnet.Tags{{Key: "type", Value: "restriction"}, {Key: "restriction", Value: kinds[rnd.IntN(len(kinds))]}})
 	}
 	for n, p := range places {

@@ -20,9 +20,9 @@ func legal(g *roadnet.Graph, from, next, goal roadnet.EdgeIndex) bool {
 		return false
 	case roadnet.TurnU:
 		return len(g.Out(g.Edge(from).To)) == 1
-	default:
-		return true
+	case roadnet.TurnFree:
 	}
+	return true
 }
 
 // fastest is Bellman-Ford over edges: the times of all legal paths from an edge.
