@@ -11,8 +11,10 @@ import (
 func BenchmarkPush(b *testing.B) {
 	dir := dataDir(b)
 	for _, set := range []struct{ name, file string }{
-		{"dover_1s", "delaware-dover-2016.osm.pbf"}, {"newark_5s", "delaware-newark-2016.osm.pbf"},
-		{"andorra_10s", "paulmach-andorra-2018.osm.pbf"}, {"dover_30s", "delaware-dover-2016.osm.pbf"},
+		{"dover_1s", "delaware-dover-2016.osm.pbf"},
+		{"newark_5s", "delaware-newark-2016.osm.pbf"},
+		{"andorra_10s", "paulmach-andorra-2018.osm.pbf"},
+		{"dover_30s", "delaware-dover-2016.osm.pbf"},
 	} {
 		b.Run(set.name, func(b *testing.B) {
 			m, err := mapmatch.New(readGraph(b, filepath.Join(dir, "maps", set.file)), mapmatch.DefaultConfig())

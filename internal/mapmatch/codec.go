@@ -7,7 +7,7 @@ import (
 	"milepost/internal/roadnet"
 )
 
-// stateVersion is the first byte of a state. The layout is in docs of the package (invariant 5).
+// stateVersion is the first byte of a state. Invariant 5 of the package has the layout.
 const stateVersion = 1
 
 const crcSize = 4
@@ -15,7 +15,8 @@ const crcSize = 4
 // encode writes the window as a state of its own memory: version, graph, configuration, the window, CRC32C.
 func (m *Matcher) encode() []byte {
 	w := &m.w
-	b := append(m.buf[:0], stateVersion)
+	b := m.buf[:0]
+	b = append(b, stateVersion)
 	b = append(b, m.graph[:]...)
 	b = binary.LittleEndian.AppendUint32(b, m.config)
 	b = binary.AppendUvarint(b, uint64(w.seq))

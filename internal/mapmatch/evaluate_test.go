@@ -24,25 +24,25 @@ import (
 )
 
 // dataDir is the folder of maps and traces that the evaluation reads.
-func dataDir(t testing.TB) string {
-	t.Helper()
+func dataDir(tb testing.TB) string {
+	tb.Helper()
 	dir := os.Getenv("MILEPOST_DATA")
 	if dir == "" {
-		t.Skip("MILEPOST_DATA is not set: no maps and traces to evaluate on")
+		tb.Skip("MILEPOST_DATA is not set: no maps and traces to evaluate on")
 	}
 	return dir
 }
 
-func readGraph(t testing.TB, path string) *roadnet.Graph {
-	t.Helper()
+func readGraph(tb testing.TB, path string) *roadnet.Graph {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	g, err := roadnet.Import(context.Background(), f, filepath.Base(path), roadnet.ImportOptions{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return g
 }
@@ -54,17 +54,17 @@ type trip struct {
 	truth []mapmatch.Pair
 }
 
-func readCSV(t testing.TB, path string, row func(get func(string) string)) {
-	t.Helper()
+func readCSV(tb testing.TB, path string, row func(get func(string) string)) {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	r := csv.NewReader(f)
 	head, err := r.Read()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	column := make(map[string]int)
 	for i, h := range head {
@@ -76,33 +76,33 @@ func readCSV(t testing.TB, path string, row func(get func(string) string)) {
 			return
 		}
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		row(func(name string) string { return rec[column[name]] })
 	}
 }
 
-func number(t testing.TB, s string) float64 {
-	t.Helper()
+func number(tb testing.TB, s string) float64 {
+	tb.Helper()
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return v
 }
 
-func integer(t testing.TB, s string) int64 {
-	t.Helper()
+func integer(tb testing.TB, s string) int64 {
+	tb.Helper()
 	v, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return v
 }
 
 // synthetic reads a set of simulated drives.
-func synthetic(t testing.TB, dir, name string) []trip {
-	t.Helper()
+func synthetic(tb testing.TB, dir, name string) []trip {
+	tb.Helper()
 	trips := make(map[string]*trip)
 	of := func(id string) *trip {
 		if trips[id] == nil {
@@ -110,16 +110,16 @@ func synthetic(t testing.TB, dir, name string) []trip {
 		}
 		return trips[id]
 	}
-	readCSV(t, filepath.Join(dir, "synthetic", name+".csv"), func(get func(string) string) {
+	readCSV(tb, filepath.Join(dir, "synthetic", name+".csv"), func(get func(string) string) {
 		tr := of(get("vehicle"))
 		tr.obs = append(tr.obs, mapmatch.Observation{
-			Time: time.UnixMilli(integer(t, get("t_ms"))), Point: roadnet.Point{Lon: number(t, get("lon")), Lat: number(t, get("lat"))},
-			AccuracyM: number(t, get("accuracy_m")), SpeedMPS: number(t, get("speed_mps")), Heading: number(t, get("heading_deg")),
+			Time: time.UnixMilli(integer(tb, get("t_ms"))), Point: roadnet.Point{Lon: number(tb, get("lon")), Lat: number(tb, get("lat"))},
+			AccuracyM: number(tb, get("accuracy_m")), SpeedMPS: number(tb, get("speed_mps")), Heading: number(tb, get("heading_deg")),
 		})
 	})
-	readCSV(t, filepath.Join(dir, "synthetic", name+".route.csv"), func(get func(string) string) {
+	readCSV(tb, filepath.Join(dir, "synthetic", name+".route.csv"), func(get func(string) string) {
 		tr := of(get("vehicle"))
-		tr.truth = append(tr.truth, mapmatch.Pair{Way: integer(t, get("way")), From: integer(t, get("from")), To: integer(t, get("to"))})
+		tr.truth = append(tr.truth, mapmatch.Pair{Way: integer(tb, get("way")), From: integer(tb, get("from")), To: integer(tb, get("to"))})
 	})
 	var out []trip
 	for _, id := range slices.Sorted(maps.Keys(trips)) {
@@ -154,17 +154,16 @@ func (o *outcome) String() string {
 }
 
 // match runs a trip through a matcher and adds its score.
-func (o *outcome) match(t testing.TB, m *mapmatch.Matcher, tr *trip, lengths map[mapmatch.Pair]float64) matchtest.Score {
-	t.Helper()
+func (o *outcome) match(tb testing.TB, m *mapmatch.Matcher, tr *trip, lengths map[mapmatch.Pair]float64) matchtest.Score {
+	tb.Helper()
 	var track mapmatch.Track
 	var state []byte
-	seq := int64(0)
 	for _, obs := range tr.obs {
 		start := time.Now()
 		next, r, err := m.Push(state, obs)
 		d := time.Since(start)
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		o.elapsed += d
 		o.slowest = max(o.slowest, d)
@@ -178,13 +177,11 @@ func (o *outcome) match(t testing.TB, m *mapmatch.Matcher, tr *trip, lengths map
 		for _, p := range r.FinalPoints {
 			o.lags = append(o.lags, int(r.Seq-p.Seq))
 		}
-		seq = r.Seq
 	}
-	_ = seq
 	o.points += len(tr.obs)
 	r, err := m.Flush(state)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	track.Apply(r)
 	var got []mapmatch.Pair
@@ -195,7 +192,7 @@ func (o *outcome) match(t testing.TB, m *mapmatch.Matcher, tr *trip, lengths map
 	o.Add(s)
 	o.each = append(o.each, s.Mismatch())
 	if os.Getenv("MILEPOST_EACH") != "" {
-		t.Logf("%s: %.2f %% of %.0f m (missed %.0f, added %.0f)", tr.id, 100*s.Mismatch(), s.TrueM, s.MissedM, s.AddedM)
+		tb.Logf("%s: %.2f %% of %.0f m (missed %.0f, added %.0f)", tr.id, 100*s.Mismatch(), s.TrueM, s.MissedM, s.AddedM)
 	}
 	return s
 }
@@ -231,41 +228,41 @@ func TestEvaluateSynthetic(t *testing.T) {
 }
 
 // lines reads a gzipped file of numbers.
-func lines(t testing.TB, path string, row func(v []float64)) {
-	t.Helper()
+func lines(tb testing.TB, path string, row func(v []float64)) {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	sc := bufio.NewScanner(z)
 	for sc.Scan() {
 		var v []float64
-		for _, s := range strings.Fields(sc.Text()) {
-			v = append(v, number(t, s))
+		for s := range strings.FieldsSeq(sc.Text()) {
+			v = append(v, number(tb, s))
 		}
 		if len(v) > 0 {
 			row(v)
 		}
 	}
 	if err := sc.Err(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // kubicka reads a real drive with its own network: every arc is a way of two nodes, two opposite arcs are one two-way way.
-func kubicka(t testing.TB, dir, id string) (*roadnet.Graph, trip) {
-	t.Helper()
+func kubicka(tb testing.TB, dir, id string) (*roadnet.Graph, trip) {
+	tb.Helper()
 	base := filepath.Join(dir, "kubicka", id, id)
 	var nodes [][2]float64
-	lines(t, base+".nodes.gz", func(v []float64) { nodes = append(nodes, [2]float64{v[0], v[1]}) })
+	lines(tb, base+".nodes.gz", func(v []float64) { nodes = append(nodes, [2]float64{v[0], v[1]}) })
 	var arcs [][2]int64
 	first := make(map[[2]int64]int)
-	lines(t, base+".arcs.gz", func(v []float64) {
+	lines(tb, base+".arcs.gz", func(v []float64) {
 		a := [2]int64{int64(v[0]), int64(v[1])}
 		if _, ok := first[a]; !ok {
 			first[a] = len(arcs)
@@ -295,16 +292,16 @@ func kubicka(t testing.TB, dir, id string) (*roadnet.Graph, trip) {
 	}
 	g, err := b.Build()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	tr := trip{id: id}
-	lines(t, base+".track.gz", func(v []float64) {
+	lines(tb, base+".track.gz", func(v []float64) {
 		tr.obs = append(tr.obs, mapmatch.Observation{
 			Time: time.UnixMilli(int64(v[2] * 1000)), Point: roadnet.Point{Lon: v[0], Lat: v[1]},
 			AccuracyM: math.NaN(), SpeedMPS: math.NaN(), Heading: math.NaN(),
 		})
 	})
-	lines(t, base+".route.gz", func(v []float64) { tr.truth = append(tr.truth, pairs[int(v[0])]) })
+	lines(tb, base+".route.gz", func(v []float64) { tr.truth = append(tr.truth, pairs[int(v[0])]) })
 	return g, tr
 }
 

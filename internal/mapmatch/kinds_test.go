@@ -21,8 +21,13 @@ func TestM01_NoSwitchBetweenParallelRoads(t *testing.T) {
 func TestM02_SlipRoadIsNotTaken(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)>N1(300,0)>N(800,0) highway=motorway; N1>R(600,-40) highway=motorway_link")
 	d := run(t, m, []fix{
-		{x: 100, y: -4, at: 0}, {x: 200, y: -6, at: 4}, {x: 300, y: -5, at: 8}, {x: 400, y: -8, at: 12}, {x: 500, y: -9, at: 16},
-		{x: 600, y: 0, at: 20}, {x: 700, y: 0, at: 24},
+		{x: 100, y: -4, at: 0},
+		{x: 200, y: -6, at: 4},
+		{x: 300, y: -5, at: 8},
+		{x: 400, y: -8, at: 12},
+		{x: 500, y: -9, at: 16},
+		{x: 600, y: 0, at: 20},
+		{x: 700, y: 0, at: 24},
 	})
 	d.is("route", d.route(), "AN1 N1N")
 	for _, s := range d.track.Legs[0] {
@@ -79,8 +84,11 @@ func TestM06_UTurnInMidBlock(t *testing.T) {
 func TestM07_UTurnWithHeadings(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(1000,0)")
 	d := run(t, m, []fix{
-		{x: 0, at: 0, speed: 10, dir: 90}, {x: 200, at: 20, speed: 10, dir: 90}, {x: 400, at: 40, speed: 10, dir: 90},
-		{x: 200, at: 60, speed: 10, dir: 270}, {x: 0, at: 80, speed: 10, dir: 270},
+		{x: 0, at: 0, speed: 10, dir: 90},
+		{x: 200, at: 20, speed: 10, dir: 90},
+		{x: 400, at: 40, speed: 10, dir: 90},
+		{x: 200, at: 60, speed: 10, dir: 270},
+		{x: 0, at: 80, speed: 10, dir: 270},
 	})
 	d.is("length", math.Round(d.length()), 800.0)
 	d.is("u-turns", d.uturns(), 1)
@@ -241,8 +249,16 @@ func TestM25_BadCoordinates(t *testing.T) {
 	var all []Observation
 	at := 0.0
 	for _, p := range []roadnet.Point{
-		{Lon: nan, Lat: 48}, {Lon: 9, Lat: nan}, {Lon: inf, Lat: 48}, {Lon: 9, Lat: -inf}, {Lon: 9, Lat: 91}, {Lon: 181, Lat: 48}, {},
-		{Lon: 9, Lat: 89.9999}, {Lon: 9, Lat: 90}, {Lon: -180, Lat: -90},
+		{Lon: nan, Lat: 48},
+		{Lon: 9, Lat: nan},
+		{Lon: inf, Lat: 48},
+		{Lon: 9, Lat: -inf},
+		{Lon: 9, Lat: 91},
+		{Lon: 181, Lat: 48},
+		{},
+		{Lon: 9, Lat: 89.9999},
+		{Lon: 9, Lat: 90},
+		{Lon: -180, Lat: -90},
 	} {
 		o := observation(m, fix{x: 3 * at, at: at})
 		all = append(all, o)

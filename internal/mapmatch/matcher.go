@@ -17,6 +17,7 @@ type Matcher struct {
 	w      window
 	hits   []roadnet.Hit
 	found  []spot
+	moves  []cand // to each of found
 	next   layer
 	alt    layer
 	before []int8 // the best chain before the newest layer came

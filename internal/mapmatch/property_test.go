@@ -64,7 +64,7 @@ func wander(m *roadnettest.Map, seed uint64, n int) []Observation {
 			at += 400
 		case r.IntN(25) == 0:
 			dx, dy = -dy, dx
-		case r.IntN(60) == 0:
+		case r.IntN(70) == 0:
 			dx, dy = -dx, -dy
 		}
 		x, y = x+dx*speed*pace, y+dy*speed*pace

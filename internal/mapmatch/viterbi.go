@@ -66,48 +66,104 @@ func (m *Matcher) settle(l *layer) {
 func (m *Matcher) link(from *layer, s sighting, spots []spot, to *layer) bool {
 	st := m.lim.step(from, s)
 	to.s, to.seen, to.stood, to.skips, to.bound = s, s.at, s.at, 0, true
-	m.relax(&st, from, spots, to, false)
+	m.near(&st, from, spots)
+	m.choose(to, spots)
 	if (to.n == 0 || to.inc > suspicious) && st.near < st.reach {
-		m.relax(&st, from, spots, to, true)
+		m.far(&st, from, spots)
+		m.choose(to, spots)
 	}
 	return to.n > 0
 }
 
-// relax fills to with the cheapest move to every spot. wide looks to the limit of reach where there is no near way.
-func (m *Matcher) relax(st *step, from *layer, spots []spot, to *layer, wide bool) {
-	var best [maxCands]cand
+// near fills m.moves with the cheapest near move to every spot. A search goes no farther than a move can be long and still be the
+// cheapest to some spot and within the beam of the best: what lies beyond would be given up in any case.
+func (m *Matcher) near(st *step, from *layer, spots []spot) {
+	m.moves = m.moves[:0]
+	least := int64(never)
 	for j := range spots {
-		best[j] = cand{edge: spots[j].edge, cost: never}
+		b := cand{edge: spots[j].edge, cost: never}
+		for i := range from.n {
+			w, cost, along := m.local(st, &from.c[i], spots[j].edge, spots[j].along)
+			if w != noWay {
+				offer(&b, &from.c[i], i, cost, along, spots[j].emission)
+			}
+		}
+		least = min(least, int64(b.cost))
+		m.moves = append(m.moves, b)
 	}
 	for i := range from.n {
 		p := &from.c[i]
-		var open uint32 // spots without any way yet
-		m.look(st, p, st.near)
+		limit, open := int64(-1), uint32(0)
 		for j := range spots {
-			w, cost, along := m.local(st, p, spots[j].edge, spots[j].along)
-			if w != ahead || spots[j].along < p.along {
-				if c := m.over(st, p, spots[j].edge, spots[j].along); c < cost {
-					cost, along = c, spots[j].along
-				} else if w == noWay {
-					open |= 1 << j
-				}
+			if spots[j].edge == p.edge && spots[j].along >= p.along {
+				continue // no way over the end of the edge is better than straight ahead
 			}
-			offer(&best[j], p, i, cost, along, spots[j].emission)
+			if l := m.useful(st, p, j, least, spots[j].emission); l >= 0 {
+				open |= 1 << j
+				limit = max(limit, l)
+			}
 		}
-		if !wide || open == 0 {
+		if open == 0 {
 			continue
 		}
-		m.look(st, p, st.reach)
+		m.look(st, p, int32(min(limit, int64(st.near))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
-				offer(&best[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				least = min(least, int64(m.moves[j].cost))
 			}
 		}
 	}
+}
+
+// useful is the length in cm up to which a move from p can still be the cheapest to spot j and within the beam of the least; -1 for none.
+func (m *Matcher) useful(st *step, p *cand, j int, least int64, emission int32) int64 {
+	budget := min(int64(m.moves[j].cost), least+int64(m.lim.beam)+1) - int64(p.cost) - int64(emission)
+	if budget <= 0 {
+		return -1
+	}
+	return st.crow + (budget+1)*st.scale/nat + 1
+}
+
+// far adds to m.moves those to spots that are within reach but not near.
+func (m *Matcher) far(st *step, from *layer, spots []spot) {
+	least := int64(never)
+	for _, b := range m.moves {
+		least = min(least, int64(b.cost))
+	}
+	for i := range from.n {
+		p := &from.c[i]
+		limit, open := int64(-1), uint32(0)
+		m.look(st, p, st.near)
+		for j := range spots {
+			if w, _, _ := m.local(st, p, spots[j].edge, spots[j].along); w != noWay || m.g.Edge(p.edge).Component != m.g.Edge(spots[j].edge).Component {
+				continue
+			}
+			l := m.useful(st, p, j, least, spots[j].emission)
+			if l > int64(st.near) && m.over(st, p, spots[j].edge, spots[j].along) == never {
+				open |= 1 << j
+				limit = max(limit, l)
+			}
+		}
+		if open == 0 {
+			continue
+		}
+		m.look(st, p, int32(min(limit, int64(st.reach))))
+		for j := range spots {
+			if open&(1<<j) != 0 {
+				offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				least = min(least, int64(m.moves[j].cost))
+			}
+		}
+	}
+}
+
+// choose makes the layer of m.moves.
+func (m *Matcher) choose(to *layer, spots []spot) {
 	to.n = 0
 	for j := range spots {
-		if best[j].cost != never {
-			to.c[to.n] = best[j]
+		if m.moves[j].cost != never {
+			to.c[to.n] = m.moves[j]
 			to.n++
 		}
 	}
