@@ -3,11 +3,12 @@
 # that one run tells everything. Ends with the slowest stages and the totals of
 # all tests; exits non-zero if anything failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 logs=$(mktemp -d "${TMPDIR:-/tmp}/milepost-ci.XXXXXX")
 export TOTALS="$logs/totals"
-: >"$TOTALS" >"$logs/times"
+: >"$TOTALS"
+: >"$logs/times"
 failed=()
 started=$(date +%s)
 

@@ -8,7 +8,7 @@
 # images are pulled where a registry answers; else stand-ins are built from the
 # Debian mirror and Maven Central.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 work=${MILEPOST_CI_DOCKER:?a folder for the environment and the logs}
 cache=${MILEPOST_CACHE:-$([ "$(id -u)" = 0 ] && echo /var/cache/milepost || echo "${XDG_CACHE_HOME:-$HOME/.cache}/milepost")}

@@ -3,7 +3,7 @@
 # hand, checks docker-compose.yml, too. Bases that no registry gives are stood
 # in for: this machine's Go on Debian, and Debian.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 docker=$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)
 if ! timeout 10s "$docker" info >/dev/null 2>&1; then
 	echo "image: not built, no Docker daemon"

@@ -2,7 +2,7 @@
 # What is generated matches its source; go.mod is tidy; documents speak of what
 # exists. Changes nothing in the tree.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 status=0
 say() { printf '%s\n' "$*" && status=1; }
 
@@ -21,4 +21,9 @@ go test -count=1 . || say "the rules of arch_test.go and docs_test.go"
 for script in .ci/*.sh .ci/run; do
 	bash -n "$script" || say "$script does not parse"
 done
+if command -v shellcheck >/dev/null; then
+	shellcheck .ci/*.sh .ci/run .ci/images/*.sh || say "shellcheck"
+else
+	echo "shellcheck: not at hand, scripts were only parsed"
+fi
 exit "$status"
