@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"milepost/internal/commit"
@@ -56,14 +57,15 @@ func (s *slowStore) Release(ctx context.Context, t *commit.Tenure) error {
 	return s.MemoryStore.Release(ctx, t)
 }
 
-// laneGate lets only some lanes publish.
+// laneGate holds back what some lanes publish while it is shut for them.
 func laneGate(shut func(lane int) bool) func(context.Context, int, []commit.Commit) error {
 	return func(ctx context.Context, lane int, _ []commit.Commit) error {
-		if !shut(lane) {
-			return nil
+		for shut(lane) {
+			if !sleep(ctx, 10*time.Millisecond) {
+				return context.Cause(ctx)
+			}
 		}
-		<-ctx.Done()
-		return context.Cause(ctx)
+		return nil
 	}
 }
 
@@ -147,15 +149,10 @@ func TestRefusedDuringDrain(t *testing.T) {
 			return r.store.Checkpoints(groupName, part(0))["a"].Prepared != nil && r.store.Checkpoints(groupName, part(1))["b"].Prepared != nil
 		})
 		member, _ := p1.deps.Membership.Generation()
-		p2 := r.start("two")
-		r.eventually("one drains", func() bool {
-			for _, w := range p1.sessionWorkers() {
-				if State(w.state.Load()) == StateDraining {
-					return true
-				}
-			}
-			return p1.log.has("revoked") || len(p1.Status()) == 1
-		})
+		// Another member that acquires nothing: only the group itself can tell that the drain is in vain.
+		other := r.newClient(kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(rawTopic), kgo.DisableAutoCommit(),
+			kgo.Balancers(kgo.CooperativeStickyBalancer()))
+		r.eventually("one drains", func() bool { return len(p1.Status()) == 1 })
 		began := time.Now()
 		r.evict(member)
 		r.eventually("the drain has ended", func() bool { _, _, ok := ends.first(); return ok })
@@ -163,14 +160,13 @@ func TestRefusedDuringDrain(t *testing.T) {
 		if took, most := at.Sub(began), 3*time.Second; took > most || released {
 			t.Errorf("the drain ended after %s, released %t, want within %s and unreleased", took, released, most)
 		}
+		other.Close()
 		shut.Store(false)
 		r.eventually("outputs", func() bool { return len(r.broker.Values()) >= 6 })
 		r.exact("a", 3)
 		r.exact("b", 3)
-		for _, p := range []*process{p1, p2} {
-			if err := p.stop(); err != nil {
-				t.Error(err)
-			}
+		if err := p1.stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -290,13 +286,94 @@ func (r *rig) evict(member string) {
 	}
 }
 
-// sessionWorkers are the workers of the session that runs.
-func (p *process) sessionWorkers() []*worker {
-	p.mu.Lock()
-	s := p.session
-	p.mu.Unlock()
-	if s == nil {
-		return nil
-	}
-	return s.running()
+// Design 3: a lost partition is dropped at once, not drained, and stays unreleased.
+func TestLostDropsAtOnce(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, r *rig) {
+		var shut atomic.Bool
+		r.broker.Gate = laneGate(func(lane int) bool { return shut.Load() && lane < 2 })
+		var ends endings
+		p := r.start("one", func(_ *Config, d *Deps) { ends.note(d) })
+		r.eventually("running", p.running(1))
+		shut.Store(true)
+		r.produce(0, "a=0")
+		r.eventually("prepared", func() bool { return r.store.Checkpoints(groupName, part(0))["a"].Prepared != nil })
+		member, _ := p.deps.Membership.Generation()
+		began := time.Now()
+		r.evict(member)
+		r.eventually("the tenure has ended", func() bool { _, _, ok := ends.first(); return ok })
+		at, released, _ := ends.first()
+		// One heartbeat until the client knows.
+		if took, most := at.Sub(began), p.cfg.HeartbeatInterval+time.Second; took > most || released {
+			t.Errorf("ended after %s, released %t, want within %s and unreleased", took, released, most)
+		}
+		shut.Store(false)
+		r.eventually("outputs", func() bool { return len(r.values("a")) >= 1 })
+		r.exact("a", 1)
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hangingRecovery never ends by itself.
+type hangingRecovery struct{ begun atomic.Int32 }
+
+func (h *hangingRecovery) Run(ctx context.Context, _ *commit.Tenure, _ commit.Start) (commit.RecoveryReport, error) {
+	h.begun.Add(1)
+	<-ctx.Done()
+	return commit.RecoveryReport{}, context.Cause(ctx)
+}
+
+func (h *hangingRecovery) FinishKey(context.Context, *commit.Tenure, stream.Key) error { return nil }
+
+// P34: a recovery that takes long is broken off by a stop at once; the partition stays unreleased for who recovers it.
+func TestStopBreaksOffRecovery(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, r *rig) {
+		hang := &hangingRecovery{}
+		p := r.start("one", func(_ *Config, d *Deps) { d.Recovery = hang })
+		r.eventually("recovering", func() bool { return hang.begun.Load() == 1 })
+		began := time.Now()
+		if err := p.stop(); err != nil {
+			t.Errorf("Run = %v, want nil: nothing was in flight", err)
+		}
+		if took, most := time.Since(began), time.Second; took > most {
+			t.Errorf("the stop took %s, want at most %s", took, most)
+		}
+		if r.released(0) {
+			t.Error("released although its recovery had not finished")
+		}
+	})
+}
+
+// P8: a partition that is fenced again and again is acquired three times quickly, then stops alone, and is tried again calmly.
+func TestFencedAgainAndAgain(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, r *rig) {
+		p := r.start("one")
+		r.eventually("running", p.running(2))
+		quick := 0
+		for !p.log.has("again and again") {
+			r.eventually("acquired, or stopped", func() bool {
+				return p.log.has("again and again") || p.running(2)()
+			})
+			if p.log.has("again and again") {
+				break
+			}
+			r.steal(0)
+			quick++
+			r.eventually("fenced", func() bool { return !p.running(2)() })
+		}
+		if want := quickFences + 1; quick != want {
+			t.Errorf("fenced %d times before it stopped, want %d", quick, want)
+		}
+		r.produce(1, "b=0")
+		r.eventually("the other goes on", func() bool { return len(r.values("b")) == 1 })
+		if p.Ready() == nil {
+			t.Error("Ready() = nil with a stopped partition")
+		}
+		r.produce(0, "a=0")
+		r.eventually("acquired again", func() bool { return len(r.values("a")) == 1 })
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }

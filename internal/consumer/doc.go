@@ -4,7 +4,7 @@
 // A session is one membership: a client, the partitions that the group gave it, and a worker for each that is
 // acquired. A worker is one tenure: recovery first, then the machine's loop.
 //
-//	assigned callback ─▶ acquire (prove, swap, settle, initialise lanes) ─▶ worker: bounds ─▶ recovery ─▶ loop
+//	assigned callback ─▶ acquire (prove, swap, settle, initialise lanes) ─▶ worker: recovery ─▶ loop
 //	                        │ fails                                            │ fenced, stopped
 //	                        ▼                                                  ▼
 //	                     keeper: again with backoff while assigned ◀───────────┘ ─▶ past a bound: leave the group, join again

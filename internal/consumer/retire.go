@@ -118,8 +118,7 @@ func (s *session) release(work context.Context, workers []*worker) map[*worker]b
 	defer cancel()
 	tenures := make([]*commit.Tenure, len(workers))
 	for i, w := range workers {
-		tenures[i] = w.tenure
-		w.tenure.Lose(errReleased)
+		tenures[i] = w.tenure // ended with its worker: nothing of it can be composed any more
 	}
 	if err := s.c.deps.Pipeline.Settle(ctx, tenures); err != nil {
 		s.c.log.Warn("drained partitions stay unreleased: their last transactions are not settled", slog.Any("err", err))
@@ -154,7 +153,9 @@ func (s *session) commitHints(ctx context.Context, workers []*worker) error {
 	var failed error
 	s.client.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{s.c.cfg.Topic: offsets},
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-			failed = err
+			if failed = err; err != nil {
+				return // there is no response
+			}
 			for _, t := range resp.Topics {
 				for _, p := range t.Partitions {
 					failed = errors.Join(failed, kerr.ErrorForCode(p.ErrorCode))

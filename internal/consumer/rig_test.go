@@ -168,7 +168,6 @@ type process struct {
 	formers *formerBook
 	away    *outageSwitch
 	cancel  context.CancelFunc // SIGTERM
-	kill    context.CancelFunc // everything at once, nothing released
 	done    chan error
 	ended   atomic.Bool
 	err     error
@@ -199,7 +198,7 @@ func (r *rig) start(name string, tune ...func(*Config, *Deps)) *process {
 	p.Consumer = c
 	ctx, cancel := context.WithCancel(r.t.Context())
 	pipeCtx, stopPipe := context.WithCancel(r.t.Context())
-	p.cancel, p.kill = cancel, stopPipe
+	p.cancel = cancel
 	var pipeDone sync.WaitGroup
 	pipeDone.Go(func() {
 		if err := pipe.Run(pipeCtx); err != nil {

@@ -363,6 +363,88 @@ func TestIdleHint(t *testing.T) {
 		p := r.start("one")
 		r.produce(0, numbered("a", 0, 7)...)
 		r.eventually("the group's offset", func() bool { return r.groupOffset(0) == 7 })
+		// And after an outage in which the hint itself failed.
+		r.produce(0, numbered("a", 7, 3)...)
+		r.eventually("outputs", func() bool { return len(r.values("a")) == 10 })
+		p.away.set(true)
+		time.Sleep(4 * p.cfg.HintInterval)
+		p.away.set(false)
+		r.eventually("the group's offset", func() bool { return r.groupOffset(0) == 10 })
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// H2, G5: fenced while a transaction of its own is under way: the new tenure of the same process waits until that is settled,
+// and what it published is not published again.
+func TestSettlesOwnOlderTenure(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, r *rig) {
+		gate := make(chan struct{})
+		held := make(chan struct{}, 1)
+		r.broker.Gate = func(context.Context, int, []commit.Commit) error {
+			select {
+			case held <- struct{}{}: // the first transaction: past its last check, not yet committed
+				<-gate
+			default:
+			}
+			return nil
+		}
+		p := r.start("one")
+		r.eventually("running", p.running(1))
+		r.produce(0, "a=0")
+		r.eventually("a transaction is under way", func() bool { return len(held) == 1 })
+		r.steal(0)
+		r.eventually("fenced", func() bool { return p.log.has("fenced while assigned") })
+		time.Sleep(20 * time.Second)
+		close(gate)
+		r.produce(0, "a=1")
+		r.eventually("outputs", func() bool { return len(r.values("a")) >= 2 })
+		r.exact("a", 2)
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// H1, H15b: between a silent join and the callback that says what this process still has, a due retry must not acquire: the
+// new member id is current, but the assignment is the old one's.
+func TestNoRetryBeforeCallback(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, r *rig) {
+		var down atomic.Bool
+		down.Store(true)
+		r.store.Fault = func(string, bool) error {
+			if down.Load() {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		p := r.start("one")
+		r.eventually("acquisition fails", func() bool { return p.log.has("the database is away") })
+		member, _ := p.deps.Membership.Generation()
+		synced := make(chan struct{})
+		r.cluster.ControlKey(int16(kmsg.Heartbeat), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			resp := req.ResponseKind().(*kmsg.HeartbeatResponse)
+			resp.ErrorCode = kerr.RebalanceInProgress.Code
+			return resp, nil, true
+		})
+		r.cluster.ControlKey(int16(kmsg.SyncGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+			r.cluster.SleepControl(func() { <-synced })
+			return nil, nil, false
+		})
+		r.evict(member)
+		r.eventually("joined under another id", func() bool {
+			now, generation := p.deps.Membership.Generation()
+			return now != member && now != "" && generation > 1
+		})
+		down.Store(false)
+		time.Sleep(8 * time.Second)
+		if got := r.epoch(0); got != 0 {
+			t.Errorf("epoch = %d, want 0: no callback has said that the partition is this member's", got)
+		}
+		close(synced)
+		r.produce(0, "a=0")
+		r.eventually("outputs", func() bool { return len(r.values("a")) == 1 })
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}

@@ -126,8 +126,7 @@ func (w *worker) run(work context.Context) {
 	d.run(ctx)
 }
 
-// recover checks the log's bounds and finishes what earlier owners left, again with backoff while the world is
-// away. A drain, a stop or the tenure's end breaks it off.
+// recover finishes what earlier owners left, again with backoff while the world is away. A drain, a stop or the tenure's end breaks it off.
 func (w *worker) recover(work context.Context) (commit.RecoveryReport, error) {
 	ctx, cancel := context.WithCancelCause(work)
 	var wg sync.WaitGroup
@@ -146,7 +145,7 @@ func (w *worker) recover(work context.Context) (commit.RecoveryReport, error) {
 	})
 	told := ""
 	for attempt := 0; ; attempt++ {
-		report, err := w.recoverOnce(ctx)
+		report, err := w.s.c.deps.Recovery.Run(ctx, w.tenure, w.start)
 		if err == nil {
 			return report, nil
 		}
@@ -164,13 +163,6 @@ func (w *worker) recover(work context.Context) (commit.RecoveryReport, error) {
 			return report, context.Cause(ctx)
 		}
 	}
-}
-
-func (w *worker) recoverOnce(ctx context.Context) (commit.RecoveryReport, error) {
-	if err := w.insideLog(ctx, w.start.Frontier.Next.Offset); err != nil {
-		return commit.RecoveryReport{}, err
-	}
-	return w.s.c.deps.Recovery.Run(ctx, w.tenure, w.start)
 }
 
 // insideLog is an error when the log no longer has the offset or ends below it.
