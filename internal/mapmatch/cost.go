@@ -134,22 +134,27 @@ func (m *Matcher) look(st *step, p *cand, limit int32) {
 	m.search.From(p.edge, limit-(m.length(p.edge)-p.along), st.penalty)
 }
 
-// best finds the cheapest move from p to a place, as link does for a whole layer: ways within reach but not near are looked for only
-// where no near one exists.
+// best finds the move from p to a place again that link priced: ways within reach but not near count only where no near one exists.
 func (m *Matcher) best(st *step, p *cand, e roadnet.EdgeIndex, at int32) way {
 	w, cost, _ := m.local(st, p, e, at)
-	if w == ahead && at >= p.along {
-		return ahead
+	if w == ahead {
+		if at >= p.along {
+			return ahead
+		}
+		w, cost = noWay, never // standing would have kept the place: it was a lap
 	}
 	for _, limit := range [2]int32{st.near, st.reach} {
 		m.look(st, p, limit)
-		c := m.over(st, p, e, at)
-		if c < cost {
+		if m.over(st, p, e, at) < cost {
 			return routed
 		}
-		if w != noWay || c != never {
-			break
+		if w != noWay {
+			return w
 		}
 	}
-	return w
+	// link looked less far, and found a dearer way that is shorter than this one, which is just out of reach.
+	if _, _, ok := m.search.To(e); ok {
+		return routed
+	}
+	return noWay
 }

@@ -53,7 +53,12 @@ func run(t *testing.T, m *roadnettest.Map, fixes []fix) *drive {
 
 func push(t *testing.T, g *roadnet.Graph, all []Observation) *drive {
 	t.Helper()
-	mt, err := New(g, DefaultConfig())
+	return pushWith(t, g, DefaultConfig(), all)
+}
+
+func pushWith(t *testing.T, g *roadnet.Graph, cfg Config, all []Observation) *drive {
+	t.Helper()
+	mt, err := New(g, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

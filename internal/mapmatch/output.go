@@ -57,17 +57,20 @@ func (m *Matcher) restLeg() leg {
 func (m *Matcher) rest(r *Result) {
 	w := &m.w
 	n := len(w.layers) - 1
-	j, c := n, m.forced(n)
+	c, cut := m.forced(n), false
 	if len(w.skips) > maxSkips {
 		c = n
 	}
 	if c >= 0 {
 		m.now = w.chain(m.now, n, 0)
-		if !w.layers[c].bound {
-			j = c
-		}
+		cut = !w.layers[c].bound
 		m.conclude(r, c)
-		j, n = j-c, n-c
+		n -= c
+	}
+	// A path that was put out may lead past layers: it is put out again from where it began, or from where finality cut it.
+	j := n
+	for j > 0 && (cut || !w.layers[j].bound) {
+		j--
 	}
 	if n == 0 && w.final && (len(w.skips) > maxSkips || w.last-w.skips[0].at > m.lim.window) {
 		m.land(r)
@@ -131,7 +134,7 @@ func (m *Matcher) provide(r *Result, j, n int) {
 		from, to := &w.layers[i], &w.layers[i+1]
 		m.legs = m.hop(m.legs[:0], from, from.c[m.now[i]], to, to.c[m.now[i+1]])
 		r.Path = m.spans(r.Path, m.legs, from.stood, to.s.at)
-		to.bound = i+1 == n
+		to.bound = i+1 == n && to.skips == 0 // with skips the path ends at the last of them
 	}
 	g := m.restLeg()
 	m.legs = append(m.legs[:0], g)

@@ -86,13 +86,22 @@ func wander(m *roadnettest.Map, seed uint64, n int) []Observation {
 	return out
 }
 
+// impatient is the default configuration, or one that forces finality all the time.
+func impatient(seed uint64) Config {
+	cfg := DefaultConfig()
+	if seed%2 == 1 {
+		cfg.Layers, cfg.Window = 3, 20*time.Second
+	}
+	return cfg
+}
+
 // I9, M18: over random drives every observation that got a place is final exactly once, in order; paths are connected after every
 // step; what a consumer puts together ends at the provisional place and begins at the last final one.
 func TestFinalsPartitionTheDrive(t *testing.T) {
 	m := town(t)
-	for seed := range uint64(60) {
+	for seed := range uint64(200) {
 		all := wander(m, seed, 300)
-		d := push(t, m.Graph, all)
+		d := pushWith(t, m.Graph, impatient(seed), all)
 		placed := make(map[int64]int)
 		for _, p := range d.track.Points {
 			placed[p.Seq]++
@@ -116,12 +125,12 @@ func TestFinalsPartitionTheDrive(t *testing.T) {
 // M42: the consumer's view joins up: its provisional path leads from the last final place to the provisional one.
 func TestProvisionalJoinsFinal(t *testing.T) {
 	m := town(t)
-	mt, err := New(m.Graph, DefaultConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
 	revised := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(200) {
+		mt, err := New(m.Graph, impatient(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var track Track
 		var state []byte
 		for _, o := range wander(m, seed, 300) {
