@@ -1,4 +1,3 @@
-// Package matchtest judges matches against a known truth. It knows nothing of how they were made.
 package matchtest
 
 import (

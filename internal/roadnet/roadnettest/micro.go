@@ -1,4 +1,3 @@
-// Package roadnettest makes small road maps for tests from one line of text.
 package roadnettest
 
 import (
