@@ -67,7 +67,7 @@ Exit code 1 when anything was lost, repeated or left prepared.`,
 	fs.Var(secretFlag{&o.service.dsn}, "dsn", "Postgres to use; empty: a local one is started")
 	fs.StringVar(&o.service.roadMap, "map", "", "road map; empty: Delaware's")
 	fs.IntVar(&o.service.lanes, "lanes", 3, "transactional producers that take turns")
-	fs.IntVar(&o.service.solvers, "solvers", 2, "solvers in this process")
+	fs.IntVar(&o.service.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	fs.StringVar(&o.service.listen, "listen", "127.0.0.1:0", "address for /livez, /readyz and /metrics; port 0: any free one")
 	o.service.log.flags(fs, "warn")
 	return cmd

@@ -161,7 +161,7 @@ func (m *matching) run(files []string) error {
 	case m.format == "csv":
 		r.AddSink(offline.NewTable(m.io.out, offline.NewLocator(m.graph), r.Settle))
 	case m.format == "geojson":
-		r.AddSink(offline.NewGeoJSON(m.io.out))
+		r.AddSink(offline.NewGeoJSON(m.io.out, r.Settle))
 	case m.format == "json":
 		r.AddSink(offline.NewJSON(m.io.out))
 	default:

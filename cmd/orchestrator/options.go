@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -152,7 +151,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.replication, "replication", 0, "replication factor of topics that we make; 0: the broker's default")
 	fs.StringVar(&o.start, "start", "earliest", "where a group without a position begins, first start only: earliest or latest")
 	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
-	fs.IntVar(&o.solvers, "solvers", runtime.GOMAXPROCS(0), "solvers in this process")
+	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
 	fs.DurationVar(&o.drainGrace, "drain-grace", 20*time.Second, "how long a revoked or stopping partition may take to finish what is in hand")
 	fs.DurationVar(&o.maxAge, "max-age", 0, "how far an event's time may be from its record's Kafka timestamp; 0: any")
@@ -182,8 +181,8 @@ func (o *serviceOptions) validate() error {
 	if len(o.kafka.brokers) == 0 {
 		problems = append(problems, errors.New("--brokers must name at least one host:port"))
 	}
-	if o.solvers < 1 {
-		problems = append(problems, fmt.Errorf("--solvers is %d, must be at least 1", o.solvers))
+	if o.solvers < 0 {
+		problems = append(problems, fmt.Errorf("--solvers is %d, must be at least 0", o.solvers))
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return usage(errors.Join(problems...))

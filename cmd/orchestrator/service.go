@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -174,7 +176,7 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	if err != nil {
 		return usage(err)
 	}
-	s.pool, err = fleet.NewPool(s.opts.solvers, 4096, func() (*fleet.Solver, error) {
+	s.pool, err = fleet.NewPool(cmp.Or(s.opts.solvers, runtime.GOMAXPROCS(0)), 4096, func() (*fleet.Solver, error) {
 		m, err := mapmatch.New(s.graph, mapmatch.DefaultConfig())
 		if err != nil {
 			return nil, err

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// outcome is what one command line did.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+func orchestrator(t *testing.T, in string, args ...string) outcome {
+	t.Helper()
+	var out, stderr bytes.Buffer
+	code := execute(context.WithoutCancel(t.Context()), args, strings.NewReader(in), &out, &stderr)
+	return outcome{code, out.String(), stderr.String()}
+}
+
+// golden compares with a file under testdata; -rewrite writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -rewrite accepts):\n%s", path, diff)
+	}
+}
+
+// V3: wrong usage is exit code 2 and says what to do.
+func TestUsageErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		say  string
+	}{
+		"unknown verb":      {[]string{"fly"}, `unknown command "fly"`},
+		"unknown flag":      {[]string{"run", "--fast"}, "orchestrator run --help"},
+		"no map":            {[]string{"match", "x.gpx"}, "--map must be set (or MILEPOST_MAP)"},
+		"no trace":          {[]string{"match", "--map", "m.osm"}, "requires at least 1 arg"},
+		"bad columns":       {[]string{"match", "--map", "m.osm", "--columns", "=", "x.csv"}, "--columns"},
+		"bad input":         {[]string{"replay", "--input", "xml", "x"}, `--input is "xml"`},
+		"bad time mode":     {[]string{"replay", "--time", "now", "x.csv"}, "keep or shift"},
+		"all of run's":      {[]string{"run", "--mode", "fast", "--start", "middle", "--solvers", "-1"}, `--mode is "fast"`},
+		"dsn":               {[]string{"run"}, "--dsn must be set (or MILEPOST_DSN)"},
+		"migrate sideways":  {[]string{"migrate", "sideways"}, `invalid argument "sideways"`},
+		"migrate where":     {[]string{"migrate", "up"}, "--dsn must be set"},
+		"vehicles":          {[]string{"dev", "--vehicles", "0"}, "--vehicles"},
+		"log level":         {[]string{"match", "--map", "m.osm", "--log-level", "loud", "x.gpx"}, `log level is "loud"`},
+		"sasl":              {[]string{"replay", "--kafka-user", "me", "x.csv"}, "need --kafka-sasl"},
+		"certificate alone": {[]string{"replay", "--kafka-cert", "c.pem", "x.csv"}, "go together"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := orchestrator(t, "", c.args...)
+			if got.code != exitUsage || !strings.Contains(got.err, c.say) || got.out != "" {
+				t.Errorf("%v: %+v, want exit code 2, nothing printed, and %q", c.args, got, c.say)
+			}
+		})
+	}
+}
+
+// V1: defaults < file < environment < flags, each through the flag's own parser; config names the source.
+func TestSettingsLayers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "milepost.toml")
+	write(t, file, "lanes = 5\ngroup = \"of-file\"\nsession-timeout = \"20s\"\nbrokers = [\"a:1\", \"b:2\"]\n")
+	t.Setenv("MILEPOST_GROUP", "of-environment")
+	t.Setenv("MILEPOST_SESSION_TIMEOUT", "30s")
+	t.Setenv("MILEPOST_DSN", "postgres://u:hunter2@h/d")
+	got := orchestrator(t, "", "config", "--config", file, "--session-timeout", "40s")
+	if got.code != 0 {
+		t.Fatalf("config: %+v", got)
+	}
+	for _, want := range []string{
+		"lanes 5 (file)", "group of-environment (environment)", "session-timeout 40s (flag)", "brokers [a:1,b:2] (file)",
+		"dsn *** (environment)", "prefix milepost (default)",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(got.out), " "), want) {
+			t.Errorf("config does not say %q:\n%s", want, got.out)
+		}
+	}
+	if strings.Contains(got.out+got.err, "hunter2") {
+		t.Error("config prints the password")
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// V1: what is wrong in the file or the environment is named by its place.
+func TestSettingsErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "milepost.toml")
+	write(t, file, "lanes = 5\nlaness = 6\n")
+	if got := orchestrator(t, "", "config", "--config", file); got.code != exitUsage || !strings.Contains(got.err, "unknown settings: laness") {
+		t.Errorf("an unknown setting: %+v", got)
+	}
+	write(t, file, "lanes = \"many\"\n")
+	t.Setenv("MILEPOST_DRAIN_GRACE", "soon")
+	got := orchestrator(t, "", "config", "--config", file)
+	if got.code != exitUsage || !strings.Contains(got.err, "setting lanes in the configuration file") || !strings.Contains(got.err, "MILEPOST_DRAIN_GRACE") {
+		t.Errorf("bad values: %+v", got)
+	}
+	write(t, file, "lanes = = 5\n")
+	if got := orchestrator(t, "", "config", "--config", file); got.code != exitUsage || !strings.Contains(got.err, "milepost.toml") {
+		t.Errorf("not TOML: %+v", got)
+	}
+	if got := orchestrator(t, "", "config", "--config", "nowhere.toml"); got.code != exitUsage || !strings.Contains(got.err, "nowhere.toml") {
+		t.Errorf("no such file: %+v", got)
+	}
+}
+
+// Golden: every verb's help has examples and says what it prints.
+func TestHelp(t *testing.T) {
+	for _, verb := range []string{"", "match", "replay", "migrate", "config", "version", "dev", "run"} {
+		args := []string{"--help"}
+		name := "orchestrator"
+		if verb != "" {
+			args, name = []string{verb, "--help"}, verb
+		}
+		got := orchestrator(t, "", args...)
+		if got.code != 0 || !strings.Contains(got.out, "Examples:") {
+			t.Errorf("help of %s: code %d, examples %v", name, got.code, strings.Contains(got.out, "Examples:"))
+		}
+		golden(t, filepath.Join("help", name+".txt"), got.out)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := orchestrator(t, "", "version", "--json")
+	if got.code != 0 || !strings.Contains(got.out, `"version":"development"`) {
+		t.Errorf("version: %+v", got)
+	}
+}
