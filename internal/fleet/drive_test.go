@@ -39,11 +39,11 @@ func newDrive(t *testing.T, cfg fleet.Config) *drive {
 	}
 }
 
-func newSolver(t testing.TB, g *roadnet.Graph) *fleet.Solver {
-	t.Helper()
+func newSolver(tb testing.TB, g *roadnet.Graph) *fleet.Solver {
+	tb.Helper()
 	m, err := mapmatch.New(g, mapmatch.DefaultConfig())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return fleet.NewSolver(m, g.Hash())
 }

@@ -94,8 +94,7 @@ type rawFields struct {
 func DecodeFix(b []byte) (Fix, error) {
 	f := rawFields{speed: math.NaN(), head: math.NaN(), acc: math.NaN()}
 	if err := scanObject(b, f.field); err != nil {
-		var p *commit.PoisonError
-		if errors.As(err, &p) {
+		if _, ok := errors.AsType[*commit.PoisonError](err); ok {
 			return Fix{}, err
 		}
 		return Fix{}, poison(PoisonUndecodable, err.Error())
@@ -192,21 +191,17 @@ func (f *rawFields) finish() (Fix, error) {
 }
 
 func identity(name string, v value) (string, error) {
-	switch v.kind {
-	case stringValue:
-		s, err := unquote(v.raw)
-		if err != nil {
-			return "", err
-		}
-		if s == "" {
-			return "", poison(PoisonKeyMismatch, "the vehicle in the value is empty")
-		}
-		return s, nil
-	case numberValue: // fleets with numbers for names
+	if v.kind == numberValue { // fleets with numbers for names
 		return string(v.raw), nil
-	default:
+	}
+	if v.kind != stringValue {
 		return "", poison(PoisonUndecodable, "field "+name+" is not text")
 	}
+	s, err := unquote(v.raw)
+	if err == nil && s == "" {
+		err = poison(PoisonKeyMismatch, "the vehicle in the value is empty")
+	}
+	return s, err
 }
 
 func tag(name string, v value) (string, error) {
@@ -218,18 +213,17 @@ func tag(name string, v value) (string, error) {
 
 // number gives a JSON number; infinite where it is beyond a float's range.
 func number(name string, v value) (float64, error) {
-	switch v.kind {
-	case nonFiniteValue:
+	if v.kind == nonFiniteValue {
 		return math.Inf(1), nil
-	case numberValue:
-		x, err := strconv.ParseFloat(string(v.raw), 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return 0, poison(PoisonUndecodable, "field "+name+" is not a number")
-		}
-		return x, nil
-	default:
+	}
+	if v.kind != numberValue {
 		return 0, poison(PoisonUndecodable, "field "+name+" is not a number")
 	}
+	x, err := strconv.ParseFloat(string(v.raw), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, poison(PoisonUndecodable, "field "+name+" is not a number")
+	}
+	return x, nil
 }
 
 func (f *rawFields) coordinate(name string, v value) (float64, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,11 +25,11 @@ func config() fleet.Config {
 	return c
 }
 
-func workload(t testing.TB, c fleet.Config, m fleet.Map) *fleet.Workload {
-	t.Helper()
+func workload(tb testing.TB, c fleet.Config, m fleet.Map) *fleet.Workload {
+	tb.Helper()
 	w, err := fleet.New(c, m)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return w
 }
@@ -178,7 +179,7 @@ func FuzzDecodeFix(f *testing.F) {
 		fix, err := fleet.DecodeFix(b)
 		if err != nil {
 			var p *commit.PoisonError
-			if !errors.As(err, &p) || !contains(fleet.PoisonReasons(), p.Reason) {
+			if !errors.As(err, &p) || !slices.Contains(fleet.PoisonReasons(), p.Reason) {
 				t.Fatalf("got %v, want a poison reason", err)
 			}
 			return
@@ -197,13 +198,4 @@ func FuzzDecodeFix(f *testing.F) {
 			t.Errorf("encoded again: %s", d)
 		}
 	})
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -35,13 +35,13 @@ func (f faulty) Push(_ []byte, o mapmatch.Observation) ([]byte, mapmatch.Result,
 
 func (f faulty) Flush([]byte) (mapmatch.Result, error) { return mapmatch.Result{}, nil }
 
-func request(t testing.TB, lat float64) []byte {
-	t.Helper()
-	w := workload(t, config(), fleet.Map{SouthWest: roadnet.Point{Lat: -1}, NorthEast: roadnet.Point{Lon: 1, Lat: 1}})
+func request(tb testing.TB, lat float64) []byte {
+	tb.Helper()
+	w := workload(tb, config(), fleet.Map{SouthWest: roadnet.Point{Lat: -1}, NorthEast: roadnet.Point{Lon: 1, Lat: 1}})
 	o := partition.Observation{Key: "v", Value: fleet.Fix{Observation: mapmatch.Observation{Time: epoch(), Point: mapPoint(lat)}}}
 	opening := w.Open(partition.KeyState{}, o)
 	if opening.Request == nil {
-		t.Fatalf("opening %+v", opening)
+		tb.Fatalf("opening %+v", opening)
 	}
 	return opening.Request
 }

@@ -39,7 +39,7 @@ func (s *vehicleState) encode() ([]byte, error) {
 		NextFinal: s.nextFinal, NextSeq: s.nextSeq, PendingReset: s.pendingReset,
 	}
 	if !s.served.IsZero() {
-		m.ServedUs = proto.Int64(s.served.UnixMicro())
+		m.ServedUs = new(s.served.UnixMicro())
 		m.ServedLonE7, m.ServedLatE7 = e7(s.servedAt.Lon), e7(s.servedAt.Lat)
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{stateVersion}, m)

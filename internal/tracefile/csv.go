@@ -56,8 +56,8 @@ func (s *source) tableRow(n int, t *table, line []byte) (Fix, *RowError) {
 			continue
 		}
 		v := strings.TrimSpace(cells[b.at[0]])
-		for _, i := range b.at[1:] {
-			v += " " + strings.TrimSpace(cells[i])
+		if len(b.at) == 2 {
+			v += " " + strings.TrimSpace(cells[b.at[1]])
 		}
 		f.set(b.ours, v)
 	}

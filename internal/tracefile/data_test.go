@@ -53,7 +53,7 @@ func TestRealTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
+			defer func() { _ = f.Close() }()
 			columns, err := tracefile.ParseColumns(c.columns)
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestRealTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		n := 0
 		for _, err := range tracefile.Read(f, "no_trkpt.gpx", tracefile.Options{}) {
 			n++

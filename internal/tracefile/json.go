@@ -103,7 +103,7 @@ func (s *source) object(line int, b []byte) (Fix, *RowError) {
 	}
 	var f fields
 	if geometry, ok := m["geometry"]; ok && string(m["type"]) == `"Feature"` {
-		if err := f.feature(m, geometry); err != nil {
+		if err := f.feature(geometry); err != nil {
 			return Fix{}, &RowError{Line: line, Column: "geometry", Reason: err.Error()}
 		}
 		m = nil
@@ -133,7 +133,7 @@ func orNull(b []byte, name string) []byte {
 	return []byte("null")
 }
 
-func (f *fields) feature(m map[string]json.RawMessage, geometry json.RawMessage) error {
+func (f *fields) feature(geometry json.RawMessage) error {
 	var g struct {
 		Type        string          `json:"type"`
 		Coordinates json.RawMessage `json:"coordinates"`

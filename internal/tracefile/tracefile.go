@@ -93,8 +93,10 @@ func Read(r io.Reader, name string, opts Options) iter.Seq2[Fix, error] {
 			s.csv(plain)
 		case JSONLines, GeoJSON:
 			s.json(plain)
+		case Auto:
+			fallthrough
 		default:
-			s.fatal(0, "", fmt.Sprintf("unknown format %q: want gpx, csv, jsonl or geojson", string(s.opts.Format)))
+			s.fatal(0, "", fmt.Sprintf("unknown format %.20q: want gpx, csv, jsonl or geojson", string(s.opts.Format)))
 		}
 	}
 }

@@ -295,13 +295,18 @@ func TestTwoGigabyteLine(t *testing.T) {
 // T1: the reader may stop at any row.
 func TestStop(t *testing.T) {
 	for _, c := range []struct{ file, text string }{
-		{"a.csv", "lon,lat\n1,2\nx,y\n3,4\n"}, {"a.gpx", `<gpx><trk><trkpt lat="1" lon="2"/><trkpt lat="x"/></trk></gpx>`},
-		{"a.jsonl", "{\"lon\":1,\"lat\":2}\n{}\n"}, {"a.json", `[{"lon":1,"lat":2},{}]`},
+		{"a.csv", "lon,lat\n1,2\nx,y\n3,4\n"},
+		{"a.gpx", `<gpx><trk><trkpt lat="1" lon="2"/><trkpt lat="x"/></trk></gpx>`},
+		{"a.jsonl", "{\"lon\":1,\"lat\":2}\n{}\n"},
+		{"a.json", `[{"lon":1,"lat":2},{}]`},
 	} {
 		for stop := 1; stop <= 2; stop++ {
 			n := 0
-			for range tracefile.Read(strings.NewReader(c.text), c.file, tracefile.Options{}) {
-				if n++; n == stop {
+			for fix, err := range tracefile.Read(strings.NewReader(c.text), c.file, tracefile.Options{}) {
+				if n++; (err == nil) != (fix.Line > 0) {
+					t.Errorf("%s: row %d is %+v and %v", c.file, n, fix, err)
+				}
+				if n == stop {
 					break
 				}
 			}
@@ -324,9 +329,11 @@ func TestParseColumns(t *testing.T) {
 // T2, T4: no input panics; every fix is sane, every error is a short row error, a fatal one the last.
 func FuzzRead(f *testing.F) {
 	for _, s := range []struct{ format, text string }{
-		{"csv", "vehicle,time,lon,lat\nv,2026-01-01T00:00:00Z,1,2\n\"a\"\"b\",,3,4\n"}, {"csv", "a;point\n1;POINT(1 2)\n"},
+		{"csv", "vehicle,time,lon,lat\nv,2026-01-01T00:00:00Z,1,2\n\"a\"\"b\",,3,4\n"},
+		{"csv", "a;point\n1;POINT(1 2)\n"},
 		{"gpx", `<gpx><trk><trkseg><trkpt lat="1" lon="2"><time>2026-01-01T00:00:00Z</time></trkpt></trkseg></trk></gpx>`},
-		{"jsonl", "{\"lon\":1,\"lat\":2,\"t_s\":1.5}\n[{}]"}, {"jsonl", `[{"lon":1,"lat":2},"\"]",{`},
+		{"jsonl", "{\"lon\":1,\"lat\":2,\"t_s\":1.5}\n[{}]"},
+		{"jsonl", `[{"lon":1,"lat":2},"\"]",{`},
 		{"geojson", `{"a":[1],"features":[{"type":"Feature","properties":{},"geometry":{"type":"Point","coordinates":[1,2]}}]}`},
 	} {
 		f.Add(s.format, []byte(s.text))

@@ -165,7 +165,7 @@ func (f *Feed) file(ctx context.Context, in Input, take func(*tracefile.Fix) err
 	if err != nil {
 		return fmt.Errorf("open a trace: %w", err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read
 	for fix, err := range tracefile.Read(r, in.Name, in.Trace) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

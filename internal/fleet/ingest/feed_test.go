@@ -78,23 +78,33 @@ func TestFeed(t *testing.T) {
 		want []string
 	}{
 		{
-			"as fast as it goes", ingest.Options{Time: ingest.Keep}, 0,
+			"as fast as it goes",
+			ingest.Options{Time: ingest.Keep},
+			0,
 			[]string{"a 10s at 0s", "a 12s at 0s", "b 11s at 0s", "b 14s at 0s"},
 		},
 		{
-			"two a second", ingest.Options{Time: ingest.Keep, Pace: ingest.Pace{Rate: 2}}, 0,
+			"two a second",
+			ingest.Options{Time: ingest.Keep, Pace: ingest.Pace{Rate: 2}},
+			0,
 			[]string{"a 10s at 0s", "a 12s at 500ms", "b 11s at 1s", "b 14s at 1.5s"},
 		},
 		{
-			"twice real time, vehicles side by side", ingest.Options{Time: ingest.Keep, Pace: ingest.Pace{Speed: 2}}, 0,
+			"twice real time, vehicles side by side",
+			ingest.Options{Time: ingest.Keep, Pace: ingest.Pace{Speed: 2}},
+			0,
 			[]string{"a 10s at 0s", "b 11s at 500ms", "a 12s at 1s", "b 14s at 2s"},
 		},
 		{
-			"shifted, in a loop", ingest.Options{Time: ingest.Shift, Loop: true, Pace: ingest.Pace{Speed: 1}}, 6,
+			"shifted, in a loop",
+			ingest.Options{Time: ingest.Shift, Loop: true, Pace: ingest.Pace{Speed: 1}},
+			6,
 			[]string{"a 0s at 0s", "b 1s at 1s", "a 2s at 2s", "b 4s at 4s", "a 5s at 5s", "b 6s at 6s"},
 		},
 		{
-			"shifted, in a loop, at a rate", ingest.Options{Time: ingest.Shift, Loop: true, Pace: ingest.Pace{Rate: 1}}, 6,
+			"shifted, in a loop, at a rate",
+			ingest.Options{Time: ingest.Shift, Loop: true, Pace: ingest.Pace{Rate: 1}},
+			6,
 			[]string{"a 0s at 0s", "a 2s at 1s", "b 1s at 2s", "b 4s at 3s", "a 5s at 4s", "a 7s at 5s"},
 		},
 	} {

@@ -3,17 +3,20 @@ package offline
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"time"
 
 	"milepost/internal/fleet"
+	"milepost/internal/stream"
 )
 
-// geoJSON writes a FeatureCollection with one line a segment: no line ever crosses a break (M18), and each says how many of its observations
-// are on it (M17).
+// geoJSON writes a FeatureCollection with one line a segment and one point an observation: no line ever crosses a break (M18), and every
+// observation has its disposition (M17). A point is the snapped position, where there is one, else the observed one.
 type geoJSON struct {
+	waiting
 	w        *bufio.Writer
 	vehicles map[string]*feature
 	features int
@@ -30,18 +33,20 @@ type feature struct {
 	line         [][2]float64
 }
 
-// NewGeoJSON makes a sink of a GeoJSON FeatureCollection.
-func NewGeoJSON(w io.Writer) Sink {
-	return &geoJSON{w: bufio.NewWriterSize(w, 64<<10), vehicles: map[string]*feature{}}
+// NewGeoJSON makes a sink of a GeoJSON FeatureCollection. settle is the run's.
+func NewGeoJSON(w io.Writer, settle func(stream.Key) (*fleet.Final, error)) Sink {
+	g := &geoJSON{w: bufio.NewWriterSize(w, 64<<10), vehicles: map[string]*feature{}}
+	g.waiting = newWaiting(settle, g.point)
+	return g
 }
 
 // Observed takes a fix's event.
-func (g *geoJSON) Observed(_ int64, e *fleet.Event) error {
+func (g *geoJSON) Observed(seq int64, e *fleet.Event) error {
 	f := g.vehicles[e.Vehicle]
 	if f == nil || e.Reset != nil {
 		if f != nil {
 			f.add(e.Closed)
-			if err := g.write(e.Vehicle, f); err != nil {
+			if err := g.line(e.Vehicle, f); err != nil {
 				return err
 			}
 		}
@@ -55,7 +60,7 @@ func (g *geoJSON) Observed(_ int64, e *fleet.Event) error {
 	f.end = e.Time
 	f.observations++
 	f.dispositions[e.Disposition]++
-	return nil
+	return g.observed(seq, e)
 }
 
 // Ended writes a vehicle's last segment.
@@ -66,7 +71,7 @@ func (g *geoJSON) Ended(e *fleet.Event) error {
 	}
 	f.add(e.Final)
 	delete(g.vehicles, e.Vehicle)
-	return g.write(e.Vehicle, f)
+	return errors.Join(g.ended(e), g.line(e.Vehicle, f))
 }
 
 func (f *feature) add(final *fleet.Final) {
@@ -82,7 +87,7 @@ func (f *feature) add(final *fleet.Final) {
 	}
 }
 
-func (g *geoJSON) write(vehicle string, f *feature) error {
+func (g *geoJSON) line(vehicle string, f *feature) error {
 	// A map's keys are sorted by the encoder, so that equal input gives equal bytes.
 	properties, err := json.Marshal(map[string]any{
 		"vehicle": vehicle, "segment": f.segment, "reset": f.reset, "start": f.start, "end": f.end,
@@ -91,7 +96,8 @@ func (g *geoJSON) write(vehicle string, f *feature) error {
 	if err != nil {
 		return fmt.Errorf("encode a feature: %w", err)
 	}
-	b := append(g.buf[:0], g.lead()...)
+	b := g.buf[:0]
+	b = append(b, g.lead()...)
 	b = append(b, `{"type":"Feature","properties":`...)
 	b = append(append(b, properties...), `,"geometry":`...)
 	switch len(f.line) {
@@ -108,9 +114,32 @@ func (g *geoJSON) write(vehicle string, f *feature) error {
 		}
 		b = append(b, "]}"...)
 	}
-	g.buf = append(b, '}')
+	b = append(b, '}')
+	g.buf = b
 	if _, err := g.w.Write(g.buf); err != nil {
 		return fmt.Errorf("write a feature: %w", err)
+	}
+	return nil
+}
+
+// point writes an observation.
+func (g *geoJSON) point(r *row) error {
+	lon, lat := r.lon, r.lat
+	properties := map[string]any{"vehicle": r.vehicle, "seq": r.seq, "time": r.time, "disposition": r.disposition, "segment": r.segment}
+	if p := r.place; p != nil {
+		lon, lat = p.Lon, p.Lat
+		properties["way"], properties["heading_deg"], properties["confidence"] = p.Way, p.HeadingDeg, p.Confidence
+		properties["observed"] = [2]float64{r.lon, r.lat}
+	}
+	b, err := json.Marshal(map[string]any{
+		"type": "Feature", "properties": properties,
+		"geometry": map[string]any{"type": "Point", "coordinates": [2]float64{lon, lat}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode a point: %w", err)
+	}
+	if _, err := g.w.WriteString(g.lead() + string(b)); err != nil {
+		return fmt.Errorf("write a point: %w", err)
 	}
 	return nil
 }

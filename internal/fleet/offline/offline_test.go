@@ -37,7 +37,7 @@ func matchText(t *testing.T, m *roadnettest.Map, opts offline.Options, text stri
 	run.AddSink(offline.NewTable(&table, offline.NewLocator(m.Graph), run.Settle))
 	run.AddSink(offline.NewRoute(&route))
 	run.AddSink(offline.NewJSON(&events))
-	run.AddSink(offline.NewGeoJSON(&geo))
+	run.AddSink(offline.NewGeoJSON(&geo, run.Settle))
 	var out outcome
 	err = run.File(strings.NewReader(text), "dir/t.csv", tracefile.Options{}, func(e *tracefile.RowError) { out.refused = append(out.refused, e.Error()) })
 	if err != nil {
@@ -150,26 +150,35 @@ func TestBreaks(t *testing.T) {
 			}
 			Geometry struct {
 				Type        string
-				Coordinates [][2]float64
+				Coordinates json.RawMessage
 			}
 		}
 	}
 	if err := json.Unmarshal([]byte(out.geo), &collection); err != nil {
 		t.Fatal(err)
 	}
-	if len(collection.Features) != 2 {
-		t.Fatalf("%d features, want one a segment", len(collection.Features))
-	}
-	for i, f := range collection.Features {
-		south := i == 1
-		for _, c := range f.Geometry.Coordinates {
+	points := 0
+	for _, f := range collection.Features {
+		if f.Geometry.Type == "Point" {
+			points++
+			continue
+		}
+		i, south := f.Properties.Segment-1, f.Properties.Segment == 2
+		var line [][2]float64
+		if err := json.Unmarshal(f.Geometry.Coordinates, &line); err != nil || len(line) < 2 {
+			t.Fatalf("segment %d: %s, %v", i+1, f.Geometry.Coordinates, err)
+		}
+		if p := f.Properties; south && (p.Reset != fleet.ResetGap || p.Observations != 5 || p.Dispositions["matched"] != 3) {
+			t.Errorf("second segment: %+v", p)
+		}
+		for _, c := range line {
 			if (c[1] < m.Point(0, -2000).Lat) != south {
 				t.Errorf("segment %d's line crosses the break: %v", i+1, c)
 			}
 		}
 	}
-	if p := collection.Features[1].Properties; p.Reset != fleet.ResetGap || p.Observations != 5 || p.Dispositions["matched"] != 3 {
-		t.Errorf("second segment: %+v", p)
+	if points != 10 || len(collection.Features) != 12 {
+		t.Errorf("%d points of %d features, want one an observation and one line a segment", points, len(collection.Features))
 	}
 }
 
@@ -232,7 +241,7 @@ func TestSinkErrors(t *testing.T) {
 		},
 		"route":   func(*offline.Run) offline.Sink { return offline.NewRoute(&brokenWriter{}) },
 		"events":  func(*offline.Run) offline.Sink { return offline.NewJSON(&brokenWriter{}) },
-		"geojson": func(*offline.Run) offline.Sink { return offline.NewGeoJSON(&brokenWriter{}) },
+		"geojson": func(r *offline.Run) offline.Sink { return offline.NewGeoJSON(&brokenWriter{}, r.Settle) },
 	} {
 		run, err := offline.New(m.Graph, options())
 		if err != nil {

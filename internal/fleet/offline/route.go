@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"milepost/internal/fleet"
@@ -52,7 +53,7 @@ func (d *driven) add(f *fleet.Final) {
 		d.segment, d.last = f.Segment, nil
 	}
 	before := fleet.AppendPairs(nil, d.last)
-	joined := fleet.AppendPairs(nil, append(d.last[:len(d.last):len(d.last)], f.Path...))
+	joined := fleet.AppendPairs(nil, append(slices.Clip(d.last), f.Path...))
 	d.pairs = append(d.pairs, joined[len(before):]...)
 	last := f.Path[len(f.Path)-1]
 	last.Geometry = nil
