@@ -7,6 +7,8 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 COPY jars /opt/kafka/libs
 COPY kafka-entrypoint.sh /entrypoint.sh
+COPY kafka-topics.sh /opt/kafka/bin/kafka-topics.sh
+RUN chmod 755 /opt/kafka/bin/kafka-topics.sh
 RUN useradd --system --uid 1000 appuser && mkdir -p /var/lib/kafka/data /etc/kafka && chown -R appuser /var/lib/kafka /etc/kafka
 USER appuser
 EXPOSE 9092
