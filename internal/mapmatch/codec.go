@@ -144,7 +144,7 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 		r.check(l.s.at > w.layers[i-1].seen && l.s.seq > base.seq)
 	}
 	if n := len(w.skips); n > 0 {
-		r.check(l.s.seq > w.skips[n-1].seq)
+		r.check(l.s.seq > w.skips[n-1].seq && l.s.at > w.skips[n-1].at)
 	}
 	n := r.uint(maxCands<<1 | 1)
 	l.n, l.bound = int(n>>1), n&1 != 0

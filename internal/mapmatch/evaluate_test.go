@@ -197,7 +197,7 @@ func (o *outcome) match(tb testing.TB, m *mapmatch.Matcher, tr *trip, lengths ma
 	return s
 }
 
-// TestEvaluateSynthetic proves the goal on simulated drives with real turn rules: matching.md's kinds 11 and 12 over thousands of
+// TestEvaluateSynthetic proves the goal on simulated drives with real turn rules: kinds M11 and M12 over thousands of
 // observations at 1, 5, 10 and 30 s.
 func TestEvaluateSynthetic(t *testing.T) {
 	dir := dataDir(t)
@@ -316,7 +316,7 @@ func (tr trip) thin(step time.Duration) trip {
 	return out
 }
 
-// TestEvaluateKubicka holds the matcher to what matching.md section 3.8 accepts on 22 real drives without speed, heading and accuracy.
+// TestEvaluateKubicka holds the matcher to the accepted mismatch on 22 real drives without speed, heading and accuracy.
 func TestEvaluateKubicka(t *testing.T) {
 	dir := dataDir(t)
 	entries, err := os.ReadDir(filepath.Join(dir, "kubicka"))

@@ -180,7 +180,7 @@ func TestM43_EverySplitIsEqual(t *testing.T) {
 	for seed := range uint64(20) {
 		var state []byte
 		var results []Result
-		all := wander(m, 100+seed, 120)
+		all := wander(m, 100+seed, 80)
 		for i, o := range all {
 			before := bytes.Clone(state)
 			next, r, err := used.Push(state, o)
