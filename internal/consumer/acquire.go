@@ -59,7 +59,7 @@ func (s *session) tryAcquire(work context.Context, want []*slot, member string, 
 		if f := s.c.deps.Observer.Acquired; f != nil {
 			f(t.Partition, t.Epoch, time.Since(began))
 		}
-		s.c.log.Info("acquired", slog.Int("partition", int(t.Partition.Number)), slog.Int64("epoch", int64(t.Epoch)),
+		s.c.log.InfoContext(ctx, "acquired", slog.Int("partition", int(t.Partition.Number)), slog.Int64("epoch", int64(t.Epoch)),
 			slog.Int("generation", int(generation)), slog.String("frontier", starts[i].Frontier.String()),
 			slog.Int("formers", len(starts[i].Formers)), slog.Int("prepared", starts[i].Prepared))
 	}
@@ -68,8 +68,7 @@ func (s *session) tryAcquire(work context.Context, want []*slot, member string, 
 
 // acquireFailed notes a failed try. A refusal concerns the whole topic and ends the session.
 func (s *session) acquireFailed(want []*slot, err error) {
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[*RefusedError](err); refused {
 		s.fail(err)
 	}
 	s.mu.Lock()

@@ -96,7 +96,8 @@ func (e *endings) first() (time.Time, bool, bool) {
 // P16: the database is a minute away during a revocation: the callback returns within its bound, the partition moves
 // unreleased, and nothing is lost or repeated.
 func TestSlowStoreDuringRevoke(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, r *rig) {
+	bubble(t, 2, func(r *rig) {
+		t := r.t
 		slow := &slowStore{MemoryStore: r.store}
 		var ends endings
 		p1 := r.start("one", func(c *Config, d *Deps) {
@@ -136,7 +137,8 @@ func TestSlowStoreDuringRevoke(t *testing.T) {
 
 // Design 4: a generation that the group refuses during a drain ends it at once, long before its bound.
 func TestRefusedDuringDrain(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, r *rig) {
+	bubble(t, 2, func(r *rig) {
+		t := r.t
 		var shut atomic.Bool
 		r.broker.Gate = laneGate(func(lane int) bool { return shut.Load() && lane < 2 })
 		var ends endings
@@ -173,7 +175,8 @@ func TestRefusedDuringDrain(t *testing.T) {
 
 // P18: a committer that hangs for ever: the process leaves the group with ErrStuck, and its partition is served elsewhere.
 func TestStuckLeaves(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		r.broker.Gate = laneGate(func(lane int) bool { return lane < 2 })
 		p1 := r.start("one", func(c *Config, _ *Deps) { c.StuckAfter = 30 * time.Second })
 		r.eventually("running", p1.running(1))
@@ -196,7 +199,8 @@ func TestStuckLeaves(t *testing.T) {
 
 // A15: a stop while the database is away ends within its bounds, says that it is not released, and costs only a replay.
 func TestStopDuringOutage(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		var down atomic.Bool
 		r.store.Fault = func(string, bool) error {
 			if down.Load() {
@@ -230,7 +234,8 @@ func TestStopDuringOutage(t *testing.T) {
 
 // P7, P39: three processes are rolled one after the other under load: every observation once, in order.
 func TestRollingRestart(t *testing.T) {
-	bubble(t, 6, func(t *testing.T, r *rig) {
+	bubble(t, 6, func(r *rig) {
+		t := r.t
 		procs := []*process{r.start("p0"), r.start("p1"), r.start("p2")}
 		spread := func() bool {
 			n := 0
@@ -288,7 +293,8 @@ func (r *rig) evict(member string) {
 
 // Design 3: a lost partition is dropped at once, not drained, and stays unreleased.
 func TestLostDropsAtOnce(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		var shut atomic.Bool
 		r.broker.Gate = laneGate(func(lane int) bool { return shut.Load() && lane < 2 })
 		var ends endings
@@ -328,7 +334,8 @@ func (h *hangingRecovery) FinishKey(context.Context, *commit.Tenure, stream.Key)
 
 // P34: a recovery that takes long is broken off by a stop at once; the partition stays unreleased for who recovers it.
 func TestStopBreaksOffRecovery(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		hang := &hangingRecovery{}
 		p := r.start("one", func(_ *Config, d *Deps) { d.Recovery = hang })
 		r.eventually("recovering", func() bool { return hang.begun.Load() == 1 })
@@ -347,7 +354,8 @@ func TestStopBreaksOffRecovery(t *testing.T) {
 
 // P8: a partition that is fenced again and again is acquired three times quickly, then stops alone, and is tried again calmly.
 func TestFencedAgainAndAgain(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, r *rig) {
+	bubble(t, 2, func(r *rig) {
+		t := r.t
 		p := r.start("one")
 		r.eventually("running", p.running(2))
 		quick := 0

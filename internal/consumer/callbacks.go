@@ -56,7 +56,7 @@ func (s *session) onAssigned(work context.Context, added []int32) {
 		return
 	}
 	if err := s.tryAcquire(work, want, member, generation, fresh); err != nil {
-		s.c.log.Warn("acquisition failed; it is tried again while the partitions stay assigned",
+		s.c.log.WarnContext(work, "acquisition failed; it is tried again while the partitions stay assigned",
 			slog.Int("partitions", len(want)), slog.Any("err", err))
 	}
 }
@@ -66,7 +66,7 @@ func (s *session) onRevoked(work context.Context, gone []int32) {
 	_, _, leave := s.enter()
 	defer leave()
 	if err := s.retire(work, s.forget(gone), s.c.cfg.DrainGrace); err != nil {
-		s.c.log.Warn("the drain was not complete; the next owner recovers", slog.Any("err", err))
+		s.c.log.WarnContext(work, "the drain was not complete; the next owner recovers", slog.Any("err", err))
 	}
 }
 

@@ -67,7 +67,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 			return err
 		}
 		pause := c.backoff(attempt)
-		c.log.Warn("left the group; joining again", slog.Any("err", err), slog.Duration("backoff", pause))
+		c.log.WarnContext(ctx, "left the group; joining again", slog.Any("err", err), slog.Duration("backoff", pause))
 		if !sleep(ctx, pause) {
 			return nil
 		}

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
-
 	"github.com/twmb/franz-go/pkg/kadm"
+	"go.uber.org/goleak"
 
 	"milepost/internal/stream"
 )
@@ -19,7 +18,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A2, A14, A15: records flow from the first offset; a graceful stop drains, saves the frontier, commits the group's
 // offset, releases the partitions and returns nil.
 func TestGracefulStop(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, r *rig) {
+	bubble(t, 2, func(r *rig) {
+		t := r.t
 		r.produce(0, numbered("a", 0, 50)...)
 		r.produce(1, numbered("b", 0, 30)...)
 		p := r.start("one")
@@ -54,7 +54,8 @@ func TestGracefulStop(t *testing.T) {
 
 // P10, P30, A2: a restart goes on exactly at the frontier, also when the group's offsets are gone.
 func TestRestartAtFrontier(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		r.produce(0, numbered("a", 0, 20)...)
 		p := r.start("one")
 		r.eventually("outputs", func() bool { return len(r.broker.Values()) == 20 })
@@ -97,7 +98,8 @@ func TestFirstStart(t *testing.T) {
 		{"committed beats latest", StartLatest, 4, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, 1, func(t *testing.T, r *rig) {
+			bubble(t, 1, func(r *rig) {
+				t := r.t
 				r.produce(0, numbered("a", 0, 10)...)
 				if tc.committed >= 0 {
 					var os kadm.Offsets
@@ -130,7 +132,8 @@ func TestFirstStart(t *testing.T) {
 // P5, P7, A15: a second process takes over some partitions; the first drains and releases them; nothing is lost or
 // repeated, and the partitions that stay are not acquired again.
 func TestCooperativeHandover(t *testing.T) {
-	bubble(t, 4, func(t *testing.T, r *rig) {
+	bubble(t, 4, func(r *rig) {
+		t := r.t
 		p1 := r.start("one")
 		r.eventually("one has all", p1.running(4))
 		stopProducing := make(chan struct{})
@@ -185,7 +188,8 @@ func TestCooperativeHandover(t *testing.T) {
 
 // P8: the row's epoch is raised by hand under a live worker: it acquires again as a new tenure and nothing is lost.
 func TestFencedByHand(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		r.produce(0, numbered("a", 0, 10)...)
 		p := r.start("one")
 		r.eventually("outputs", func() bool { return len(r.values("a")) == 10 })
@@ -210,7 +214,8 @@ func TestFencedByHand(t *testing.T) {
 
 // P31: a topic that was deleted and made again is refused by name of the remedy, and no row is touched.
 func TestRefusesRecreatedTopic(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		r.produce(0, numbered("a", 0, 5)...)
 		p := r.start("one")
 		r.eventually("outputs", func() bool { return len(r.values("a")) == 5 })
@@ -226,8 +231,7 @@ func TestRefusesRecreatedTopic(t *testing.T) {
 		before, _, _ := r.store.Owner(groupName, part(0))
 		p = r.start("two")
 		err := <-p.done
-		var refused *RefusedError
-		if !errors.As(err, &refused) {
+		if _, refused := errors.AsType[*RefusedError](err); !refused {
 			t.Fatalf("Run = %v, want a RefusedError", err)
 		}
 		if after, _, _ := r.store.Owner(groupName, part(0)); after != before {

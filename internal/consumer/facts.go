@@ -21,7 +21,7 @@ func (s *session) readFacts(ctx context.Context) (topicFacts, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	for _, name := range []string{s.c.cfg.Topic, s.c.cfg.LedgerTopic} {
 		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(name)
+		t.Topic = new(name)
 		req.Topics = append(req.Topics, t)
 	}
 	resp, err := req.RequestWith(ctx, s.client)

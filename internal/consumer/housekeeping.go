@@ -26,7 +26,7 @@ func (s *session) housekeep(intake context.Context) {
 			s.cutLedgers(intake)
 		case now := <-watch.C:
 			if err := dog.look(s.running(), now, s.c.cfg.StuckAfter); err != nil {
-				s.c.log.Error("leaving the group", slog.Any("err", err))
+				s.c.log.ErrorContext(intake, "leaving the group", slog.Any("err", err))
 				s.fail(err)
 			}
 		}
@@ -51,7 +51,7 @@ func (s *session) hint(intake context.Context) {
 	defer cancel()
 	if err := s.commitHints(ctx, quiet); err != nil {
 		// P7: a stale generation here means only that a rebalance is under way.
-		s.c.log.Debug("the group's offsets were not committed", slog.Any("err", err))
+		s.c.log.DebugContext(ctx, "the group's offsets were not committed", slog.Any("err", err))
 		return
 	}
 	for _, w := range quiet {
@@ -72,7 +72,7 @@ func (s *session) cutLedgers(intake context.Context) {
 		err := s.c.deps.Ledger.DeleteBelow(ctx, w.tenure.Partition, floor)
 		cancel()
 		if err != nil {
-			s.c.log.Warn("ledger records below the floor were not deleted", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))
+			s.c.log.WarnContext(intake, "ledger records below the floor were not deleted", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))
 			continue
 		}
 		w.cutBelow = floor

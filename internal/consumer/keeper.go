@@ -86,7 +86,7 @@ func (s *session) tryDue(intake, work context.Context) {
 	}
 	before := due[0].err
 	if err := s.tryAcquire(work, due, member, generation, nil); err != nil && (before == nil || before.Error() != err.Error()) {
-		s.c.log.Warn("acquisition failed; it is tried again while the partitions stay assigned",
+		s.c.log.WarnContext(intake, "acquisition failed; it is tried again while the partitions stay assigned",
 			slog.Int("partitions", len(due)), slog.Any("err", err))
 	}
 }

@@ -121,7 +121,7 @@ func (s *session) release(work context.Context, workers []*worker) map[*worker]b
 		tenures[i] = w.tenure // ended with its worker: nothing of it can be composed any more
 	}
 	if err := s.c.deps.Pipeline.Settle(ctx, tenures); err != nil {
-		s.c.log.Warn("drained partitions stay unreleased: their last transactions are not settled", slog.Any("err", err))
+		s.c.log.WarnContext(ctx, "drained partitions stay unreleased: their last transactions are not settled", slog.Any("err", err))
 		for _, t := range tenures {
 			s.c.noteUnsettled(t)
 		}
@@ -131,11 +131,11 @@ func (s *session) release(work context.Context, workers []*worker) map[*worker]b
 	hintCtx, hintDone := context.WithTimeout(ctx, s.c.cfg.ReleaseTimeout/2)
 	defer hintDone()
 	if err := s.commitHints(hintCtx, workers); err != nil {
-		s.c.log.Debug("the group's offsets were not committed", slog.Any("err", err))
+		s.c.log.DebugContext(ctx, "the group's offsets were not committed", slog.Any("err", err))
 	}
 	for _, w := range workers {
 		if err := s.c.deps.Owners.Release(ctx, w.tenure); err != nil {
-			s.c.log.Warn("a drained partition stays unreleased", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))
+			s.c.log.WarnContext(ctx, "a drained partition stays unreleased", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))
 			continue
 		}
 		released[w] = true

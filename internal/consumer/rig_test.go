@@ -45,7 +45,7 @@ type rig struct {
 }
 
 // bubble runs a test in virtual time against a broker with so many raw partitions.
-func bubble(t *testing.T, partitions int32, f func(t *testing.T, r *rig)) {
+func bubble(t *testing.T, partitions int32, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t, net: &kfake.VirtualNetwork{}, store: committest.NewMemoryStore(), broker: committest.NewMemoryBroker(64)}
@@ -60,7 +60,7 @@ func bubble(t *testing.T, partitions int32, f func(t *testing.T, r *rig)) {
 		r.client = r.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		defer r.client.Close()
 		r.admin = kadm.NewClient(r.client)
-		f(t, r)
+		f(r)
 	})
 }
 
@@ -98,7 +98,7 @@ func (r *rig) produce(p int32, records ...string) int64 {
 	return first
 }
 
-// numbered gives n records of one key: k=from, k=from+1, …
+// numbered gives n records of one key: k=from, k=from+1 and so on.
 func numbered(key string, from, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -366,15 +366,6 @@ func (b *logBook) has(part string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.lines, func(l string) bool { return strings.Contains(l, part) })
-}
-
-func (b *logBook) dump(t *testing.T) {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, l := range b.lines {
-		t.Log(l)
-	}
 }
 
 // steal raises a partition's epoch behind its owner's back.

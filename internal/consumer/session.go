@@ -150,7 +150,7 @@ func (s *session) drainAll(work context.Context, cause error) error {
 // leave leaves the group and closes the client, at the latest after the close time-out.
 func (s *session) leave(work context.Context) {
 	hard := time.AfterFunc(s.c.cfg.CloseTimeout, func() {
-		s.c.log.Warn("the group could not be left in time; its session time-out will tell it")
+		s.c.log.WarnContext(work, "the group could not be left in time; its session time-out will tell it")
 		s.abort()
 	})
 	defer hard.Stop()
@@ -159,7 +159,7 @@ func (s *session) leave(work context.Context) {
 	ctx, cancel := context.WithTimeout(work, s.c.cfg.CloseTimeout)
 	defer cancel()
 	if err := s.client.LeaveGroupContext(ctx); err != nil {
-		s.c.log.Warn("leave the group", slog.Any("err", err))
+		s.c.log.WarnContext(ctx, "leave the group", slog.Any("err", err))
 	}
 	s.client.CloseAllowingRebalance()
 }

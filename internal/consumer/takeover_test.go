@@ -29,7 +29,8 @@ func (r *rig) exact(key string, n int) {
 
 // P13, P11, P15: partitions go and come back a hundred times with work in flight; every record is done once.
 func TestAssignRevokeCycles(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, r *rig) {
+	bubble(t, 2, func(r *rig) {
+		t := r.t
 		p := r.start("one")
 		r.eventually("running", p.running(2))
 		n := 0
@@ -57,7 +58,8 @@ func TestAssignRevokeCycles(t *testing.T) {
 // H1: the group forgets the member without its noticing; franz-go joins again under another member id, without OnPartitionsLost.
 // The tenures of the old id end, and the partitions are acquired as new ones.
 func TestSilentRejoinEndsTenures(t *testing.T) {
-	bubble(t, 2, func(t *testing.T, r *rig) {
+	bubble(t, 2, func(r *rig) {
+		t := r.t
 		var lost atomic.Int32
 		p := r.start("one", func(_ *Config, d *Deps) {
 			d.Observer.Ended = func(_ stream.Partition, _ stream.Epoch, released bool, cause error, _ commitReport) {
@@ -114,7 +116,8 @@ func TestSilentRejoinEndsTenures(t *testing.T) {
 // P1, P2, H1: a process is cut off from the broker beyond its session; another takes over and goes on; the first comes back
 // and repeats nothing. Its lanes were initialised, for it had not released.
 func TestZombieComesBack(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		zombie := r.start("zombie")
 		r.eventually("running", zombie.running(1))
 		r.produce(0, numbered("a", 0, 10)...)
@@ -145,7 +148,8 @@ func TestRetentionOvertakes(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		name := map[bool]string{false: "while away", true: "while fetching"}[live]
 		t.Run(name, func(t *testing.T) {
-			bubble(t, 2, func(t *testing.T, r *rig) {
+			bubble(t, 2, func(r *rig) {
+				t := r.t
 				p := r.start("one")
 				r.eventually("running", p.running(2))
 				r.produce(0, numbered("a", 0, 10)...)
@@ -159,7 +163,7 @@ func TestRetentionOvertakes(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second) // a fetch that was on its way ends
 				r.produce(0, numbered("a", 10, 10)...)
-				var at = r.offsets(0, 15)
+				at := r.offsets(0, 15)
 				if _, err := r.admin.DeleteRecords(t.Context(), at); err != nil {
 					t.Fatal(err)
 				}
@@ -195,7 +199,8 @@ func TestRetentionOvertakes(t *testing.T) {
 // A15, P16: commits hang; a revocation returns within its bound, the partition stays unreleased, and its next owner initialises the
 // lanes and repeats nothing.
 func TestDrainBound(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		gate := make(chan struct{})
 		r.broker.Gate = func(ctx context.Context, _ int, _ []commit.Commit) error {
 			select {
@@ -237,7 +242,8 @@ func TestDrainBound(t *testing.T) {
 
 // A15: a fence met in a drain is reported as ownership lost, never as a clean end.
 func TestFencedDuringDrain(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		p := r.start("one")
 		r.eventually("running", p.running(1))
 		r.produce(0, numbered("a", 0, 5)...)
@@ -256,7 +262,8 @@ func TestFencedDuringDrain(t *testing.T) {
 
 // A15: database and broker away at the start and in the middle: the process says so, waits and goes on; nothing is lost.
 func TestOutages(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		var down atomic.Bool
 		down.Store(true)
 		r.store.Fault = func(string, bool) error {
@@ -294,7 +301,8 @@ func TestOutages(t *testing.T) {
 
 // H15a: what cannot be acquired for long makes the process leave the group, so that another may try, and join again.
 func TestGivesUpAndJoinsAgain(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		var down atomic.Bool
 		down.Store(true)
 		r.store.Fault = func(string, bool) error {
@@ -316,7 +324,8 @@ func TestGivesUpAndJoinsAgain(t *testing.T) {
 
 // Acquisition, step 4: a row that another acquirer moved between proof and swap is read again, not failed.
 func TestSwapRace(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		var once atomic.Bool
 		r.store.Fault = func(op string, done bool) error {
 			if op == "acquire" && !done && once.CompareAndSwap(false, true) {
@@ -340,7 +349,8 @@ func TestSwapRace(t *testing.T) {
 func TestProofRefused(t *testing.T) {
 	for _, refusal := range []*kerr.Error{kerr.UnknownMemberID, kerr.IllegalGeneration} {
 		t.Run(refusal.Message, func(t *testing.T) {
-			bubble(t, 1, func(t *testing.T, r *rig) {
+			bubble(t, 1, func(r *rig) {
+				t := r.t
 				handle := r.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: groupName, Err: refusal, Count: 3})
 				p := r.start("one")
 				r.eventually("the proof was refused", func() bool { return handle.Hits() > 0 && p.log.has("the group refuses member") })
@@ -359,7 +369,8 @@ func TestProofRefused(t *testing.T) {
 
 // P39, P33: the group's offset of a quiet partition follows the frontier without a transaction or a stop.
 func TestIdleHint(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		p := r.start("one")
 		r.produce(0, numbered("a", 0, 7)...)
 		r.eventually("the group's offset", func() bool { return r.groupOffset(0) == 7 })
@@ -379,7 +390,8 @@ func TestIdleHint(t *testing.T) {
 // H2, G5: fenced while a transaction of its own is under way: the new tenure of the same process waits until that is settled,
 // and what it published is not published again.
 func TestSettlesOwnOlderTenure(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		gate := make(chan struct{})
 		held := make(chan struct{}, 1)
 		r.broker.Gate = func(context.Context, int, []commit.Commit) error {
@@ -410,7 +422,8 @@ func TestSettlesOwnOlderTenure(t *testing.T) {
 // H1, H15b: between a silent join and the callback that says what this process still has, a due retry must not acquire: the
 // new member id is current, but the assignment is the old one's.
 func TestNoRetryBeforeCallback(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, r *rig) {
+	bubble(t, 1, func(r *rig) {
+		t := r.t
 		var down atomic.Bool
 		down.Store(true)
 		r.store.Fault = func(string, bool) error {

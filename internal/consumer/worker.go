@@ -115,7 +115,7 @@ func (w *worker) run(work context.Context) {
 	if f := w.s.c.deps.Observer.Recovered; f != nil {
 		f(recovered, time.Since(began))
 	}
-	w.log.Info("recovered", slog.String("frontier", recovered.Frontier.String()), slog.Int("prepared", recovered.Prepared),
+	w.log.InfoContext(ctx, "recovered", slog.String("frontier", recovered.Frontier.String()), slog.Int("prepared", recovered.Prepared),
 		slog.Int("promoted", recovered.Promoted), slog.Int("published", recovered.Published), slog.Int("failed", len(recovered.Failed)),
 		slog.Duration("took", time.Since(began)))
 	w.state.Store(int32(StateRunning))
@@ -157,7 +157,7 @@ func (w *worker) recover(work context.Context) (commit.RecoveryReport, error) {
 		}
 		if err.Error() != told {
 			told = err.Error()
-			w.log.Warn("recovery failed; it is tried again", slog.Any("err", err))
+			w.log.WarnContext(ctx, "recovery failed; it is tried again", slog.Any("err", err))
 		}
 		if !sleep(ctx, w.s.c.backoff(attempt)) {
 			return report, context.Cause(ctx)
