@@ -250,6 +250,9 @@ func TestPacked(t *testing.T) {
 	}
 }
 
+// nulls fills a read.
+var nulls = make([]byte, 64<<10)
+
 // endless gives n bytes of one line, then the rest.
 type endless struct {
 	n    int64
@@ -258,10 +261,7 @@ type endless struct {
 
 func (e *endless) Read(p []byte) (int, error) {
 	if e.n > 0 {
-		k := int(min(int64(len(p)), e.n))
-		for i := range p[:k] {
-			p[i] = '1'
-		}
+		k := copy(p[:min(int64(len(p)), e.n)], nulls)
 		e.n -= int64(k)
 		return k, nil
 	}
