@@ -2,6 +2,7 @@ package commit
 
 import (
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -88,6 +89,22 @@ func EncodeRecord(r *stream.Record) ([]byte, error) {
 		Topic: r.Partition.Topic, Partition: r.Partition.Number, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch,
 		TimestampMs: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value, NullValue: r.Value == nil, Headers: wireHeaders(r.Headers),
 	})
+}
+
+// DecodeRecord is the inverse of EncodeRecord. An error is of class Permanent.
+func DecodeRecord(b []byte) (stream.Record, error) {
+	m := &wire.RawRecord{}
+	if err := proto.Unmarshal(b, m); err != nil {
+		return stream.Record{}, fmt.Errorf("decode raw record: %w: %w", ErrPermanent, err)
+	}
+	r := stream.Record{
+		Partition: stream.Partition{Topic: m.GetTopic(), Number: m.GetPartition()}, Offset: m.GetOffset(), LeaderEpoch: m.GetLeaderEpoch(),
+		Timestamp: time.UnixMilli(m.GetTimestampMs()).UTC(), Key: m.GetKey(), Value: m.GetValue(), Headers: headers(m.GetHeaders()),
+	}
+	if !m.GetNullValue() && r.Value == nil {
+		r.Value = []byte{}
+	}
+	return r, nil
 }
 
 func marshal(m proto.Message) ([]byte, error) {

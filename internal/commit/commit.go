@@ -58,6 +58,9 @@ type Commit struct {
 	Outputs []Output
 	// NoRow marks a dead letter: it has no checkpoint, skips prepare and is entered in the ledger by offset.
 	NoRow bool
+	// Released marks a commit of an observation that stands in quarantine: it may be below the frontier without having
+	// been published. A store sets it where it lists prepared commits.
+	Released bool
 }
 
 // NewCommit makes the commit of a plan over base and gives it its ID.

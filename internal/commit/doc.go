@@ -20,7 +20,8 @@
 //	C5  Every write carries epoch and nonce of a tenure and is refused once a newer acquisition has returned (I13).
 //	C6  A lost tenure stays lost; its commits leave the pipeline as Fenced unless their publication was under way.
 //	C7  Recovery publishes a prepared row only if its revision is neither below the frontier nor in the ledger, from the
-//	    floor to an end noted after the lanes of all unreleased former owners were initialised.
+//	    floor to an end noted after the lanes of all unreleased former owners were initialised. Of what was released from
+//	    quarantine, and of an earlier topic generation, the ledger alone tells: the frontier does not speak for it.
 //	C8  After FinishKey has published, it does not return before the promotion is known or the tenure is over.
 //	C9  done is called exactly once for each Submit, before Settle learns that the commit has left.
 //

@@ -138,8 +138,7 @@ func (r Recovery) finishPage(ctx context.Context, t *Tenure, s Start, led *ledge
 	for _, c := range page {
 		newest := led.newest(c.Key)
 		switch {
-		// Below the frontier it is done, and done means published (I2, I3): the ledger may have been cut below its floor.
-		case c.Revision.Compare(s.Frontier.Next) < 0, led.has(c.Key, c.Revision):
+		case passedBy(&c, s.Frontier), led.has(c.Key, c.Revision):
 			promote = append(promote, c)
 		case newest.Compare(c.Revision) > 0:
 			return &DivergedError{Partition: t.Partition, Key: c.Key, Stored: c.Revision, Ledger: newest}
@@ -165,6 +164,13 @@ func (r Recovery) finishPage(ctx context.Context, t *Tenure, s Start, led *ledge
 		}
 	}
 	return r.promote(ctx, promote)
+}
+
+// passedBy reports whether the frontier alone says that a prepared commit was published: below it all is done, and done means
+// published (I2, I3). Not so for what an operator released from quarantine, which is done by its quarantine row, nor for an earlier
+// topic generation: there the ledger says it, whose floor waits for every prepared row's entry.
+func passedBy(c *Commit, f stream.Frontier) bool {
+	return !c.Released && c.Revision.Generation == f.Next.Generation && c.Revision.Offset < f.Next.Offset
 }
 
 // submitAll publishes commits that stand prepared: their prepare is answered with "already", then the lanes publish them.
@@ -225,7 +231,7 @@ func (r Recovery) checkRows(ctx context.Context, t *Tenure, s Start, led *ledger
 		}
 		for _, row := range rows {
 			want := led.newest(row.Key)
-			if !row.Quarantined && !row.Checkpoint.Revision.Covers(want) {
+			if !row.Quarantined && !row.Checkpoint.Revision.Covers(want) && !row.Discarded.Covers(want) {
 				return &DivergedError{Partition: t.Partition, Key: row.Key, Stored: row.Checkpoint.Revision, Ledger: want}
 			}
 		}

@@ -258,3 +258,52 @@ func TestRecoveryFenced(t *testing.T) {
 		t.Errorf("published %v", got)
 	}
 }
+
+// H10(c), C7: a commit that was released from quarantine stands below the frontier, which does not say that it was published: the ledger
+// does.
+func TestRecoveryOfReleasedCommits(t *testing.T) {
+	for _, published := range []bool{false, true} {
+		r := newRig(t, 2, commit.DefaultPipelineConfig())
+		a := ownFrom0(t, r, "a", 1)
+		errs, err := r.store.Quarantine(t.Context(), []commit.Quarantined{{Tenure: a, Key: "k", Revision: committest.Rev(100)}})
+		if err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		save(t, r.store, a, 150, 0)
+		r.leave(t, committest.CommitOf(a, "k", -1, 100), published)
+
+		b := ownFrom0(t, r, "b", 2)
+		report, err := r.recover(t, b)
+		if err != nil || report.Prepared != 1 || report.Published == 1 == published {
+			t.Errorf("published before: %t: report %+v, %v", published, report, err)
+		}
+		if diff := cmp.Diff([]string{"k=output 100"}, r.broker.Values()); diff != "" {
+			t.Errorf("published before: %t: published (-want +got):\n%s", published, diff)
+		}
+		if left := r.store.Quarantined(b); len(left) != 0 {
+			t.Errorf("published before: %t: left in quarantine: %+v", published, left)
+		}
+	}
+}
+
+// H7, C7: so does a prepared commit of an earlier topic generation.
+func TestRecoveryAcrossTopicGenerations(t *testing.T) {
+	r := newRig(t, 2, commit.DefaultPipelineConfig())
+	a := ownFrom0(t, r, "a", 1)
+	r.leave(t, committest.CommitOf(a, "published", -1, 100), true)
+	r.leave(t, committest.CommitOf(a, "prepared", -1, 101), false)
+	errs, err := r.store.SaveFrontier(t.Context(), []commit.FrontierWrite{{
+		Tenure: a, Frontier: stream.Frontier{Next: stream.Revision{Generation: 2, Offset: 0}, LeaderEpoch: -1},
+	}})
+	if err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	b := ownFrom0(t, r, "b", 2)
+	report, err := r.recover(t, b)
+	if err != nil || report.Promoted != 1 || report.Published != 1 {
+		t.Errorf("report %+v, %v: want one promoted, one published", report, err)
+	}
+	if diff := cmp.Diff([]string{"published=output 100", "prepared=output 101"}, r.broker.Values()); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+}

@@ -19,7 +19,8 @@ type Store interface {
 	// *BusyError, *FencedError, or one of class Permanent. The batch holds at most one commit a key and none with NoRow.
 	Prepare(ctx context.Context, batch []Commit) ([]PrepareVerdict, error)
 	// Promote folds a prepared commit whose publication is known into the current columns. A row that is already
-	// at or past the revision is success.
+	// at or past the revision is success. The quarantine row of an observation that becomes current leaves in the same
+	// statement (H10).
 	Promote(ctx context.Context, batch []Promotion) ([]error, error)
 	// Restore reads keys' rows, in the order of the keys. It needs no fence: what is planned over a stale read
 	// fails its swap.
@@ -61,6 +62,9 @@ type Restored struct {
 	Prepared *Commit
 	// Quarantined says that the key has quarantined observations: later ones follow them there.
 	Quarantined bool
+	// Discarded is the highest revision of the key that an operator discarded and a tombstone remembers: what is at
+	// or below it is done. Zero: none.
+	Discarded stream.Revision
 }
 
 // FrontierWrite is a partition's frontier and ledger floor to save.
@@ -68,6 +72,14 @@ type FrontierWrite struct {
 	Tenure      *Tenure
 	Frontier    stream.Frontier
 	LedgerFloor int64
+	Live        Live
+}
+
+// Live is what only a live owner knows of its partition; it is saved with the heartbeat, so that nobody need reach the owner.
+type Live struct {
+	OldestPending time.Duration // age of the oldest observation in hand; 0 without one
+	Waiting       int           // keys that wait for their turn or their row
+	Blocked       int           // keys that wait for a retry
 }
 
 // Quarantined is one observation on its way into the quarantine table.

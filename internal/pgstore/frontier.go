@@ -8,7 +8,7 @@ import (
 )
 
 // frontierSQL moves frontier and floor forward, each by itself: a floor that is valid with a frontier is valid with
-// every later one. seen_at is the heartbeat and always moves.
+// every later one. seen_at is the heartbeat and always moves, and what only the owner knows goes with it.
 const frontierSQL = fenceCTE + `, updated AS (
     UPDATE partition_frontier p SET
         topic_generation = CASE WHEN (i.generation, i.next_offset, i.leader_epoch) > (p.topic_generation, p.next_offset, p.leader_epoch)
@@ -18,8 +18,10 @@ const frontierSQL = fenceCTE + `, updated AS (
         leader_epoch     = CASE WHEN (i.generation, i.next_offset, i.leader_epoch) > (p.topic_generation, p.next_offset, p.leader_epoch)
                                 THEN i.leader_epoch ELSE p.leader_epoch END,
         ledger_floor     = greatest(p.ledger_floor, i.floor),
+        oldest_pending_ms = i.oldest_pending_ms, waiting = i.waiting, blocked = i.blocked,
         seen_at          = clock_timestamp()
-    FROM unnest($6::int[], $7::int[], $8::bigint[], $9::int[], $10::bigint[]) AS i(fence, generation, next_offset, leader_epoch, floor)
+    FROM unnest($6::int[], $7::int[], $8::bigint[], $9::int[], $10::bigint[], $11::bigint[], $12::int[], $13::int[])
+        AS i(fence, generation, next_offset, leader_epoch, floor, oldest_pending_ms, waiting, blocked)
     JOIN fence f ON f.n = i.fence
     WHERE p.group_id = f.group_id AND p.topic = f.topic AND p.partition = f.partition
     RETURNING i.fence
@@ -59,6 +61,7 @@ func merge(batch []commit.FrontierWrite) []commit.FrontierWrite {
 			merged[i].Frontier = w.Frontier
 		}
 		merged[i].LedgerFloor = max(merged[i].LedgerFloor, w.LedgerFloor)
+		merged[i].Live = w.Live
 	}
 	return merged
 }
@@ -68,11 +71,15 @@ func (s *Store) saveFrontier(ctx context.Context, writes []commit.FrontierWrite)
 	f := &fence{}
 	fences, generations, offsets := make([]int32, n), make([]int32, n), make([]int64, n)
 	leaderEpochs, floors := make([]int32, n), make([]int64, n)
+	pending, waiting, blocked := make([]int64, n), make([]int32, n), make([]int32, n)
 	for i, w := range writes {
 		fences[i], floors[i] = f.add(w.Tenure), w.LedgerFloor
 		generations[i], offsets[i], leaderEpochs[i] = w.Frontier.Next.Generation, w.Frontier.Next.Offset, w.Frontier.LeaderEpoch
+		pending[i] = max(w.Live.OldestPending.Milliseconds(), 0)
+		waiting[i], blocked[i] = int32(w.Live.Waiting), int32(w.Live.Blocked)
 	}
-	held, done, err := s.fencedWrite(ctx, "save frontier", frontierSQL, f.args(fences, generations, offsets, leaderEpochs, floors))
+	args := f.args(fences, generations, offsets, leaderEpochs, floors, pending, waiting, blocked)
+	held, done, err := s.fencedWrite(ctx, "save frontier", frontierSQL, args)
 	if err != nil {
 		return nil, err
 	}

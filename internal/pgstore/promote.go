@@ -11,7 +11,8 @@ import (
 )
 
 // promoteSQL makes the prepared columns the current ones where exactly the named commit stands prepared: a prepare that
-// folded it meanwhile has done so already.
+// folded it meanwhile has done so already. What was released from quarantine leaves it here, when it becomes current (H10):
+// a key that is being released prepares nothing further before its promotion is known, so no prepare folds such a commit.
 const promoteSQL = fenceCTE + `, updated AS (
     UPDATE checkpoint c SET
         revision_generation = c.prepared_generation,
@@ -32,7 +33,11 @@ const promoteSQL = fenceCTE + `, updated AS (
     JOIN fence f ON f.n = i.fence
     WHERE c.group_id = f.group_id AND c.topic = f.topic AND c.partition = f.partition AND c.key = i.key
       AND c.has_prepared AND c.prepared_generation = i.generation AND c.prepared_offset = i.at_offset AND c.prepared_id = i.id
-    RETURNING i.n
+    RETURNING i.n, c.group_id, c.topic, c.partition, c.key, i.generation, i.at_offset
+), released AS (
+    DELETE FROM quarantine q USING updated u
+    WHERE q.group_id = u.group_id AND q.topic = u.topic AND q.partition = u.partition AND q.key = u.key
+      AND q.revision_generation = u.generation AND q.revision_offset = u.at_offset
 )
 SELECT true, n FROM fence UNION ALL SELECT false, n FROM updated`
 

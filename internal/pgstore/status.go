@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"milepost/internal/commit"
 	"milepost/internal/stream"
 )
 
@@ -24,7 +25,10 @@ type PartitionStatus struct {
 	LedgerFloor int64
 	SeenAt      time.Time // the owner's last heartbeat
 	Prepared    int       // commits that stand prepared
-	Quarantined int       // observations in quarantine
+	Quarantined int       // keys in quarantine
+	Aside       int       // their observations
+	// Live is what the owner said at its last heartbeat; the age of what was pending then has grown since.
+	Live commit.Live
 }
 
 const statusSQL = `
@@ -32,9 +36,15 @@ SELECT o.partition, o.instance, o.member_id, o.epoch, o.generation, o.released, 
        f.topic_generation, f.next_offset, f.leader_epoch, f.ledger_floor, f.seen_at,
        (SELECT count(*) FROM checkpoint c
         WHERE c.group_id = o.group_id AND c.topic = o.topic AND c.partition = o.partition AND c.has_prepared),
-       (SELECT count(*) FROM quarantine q WHERE q.group_id = o.group_id AND q.topic = o.topic AND q.partition = o.partition)
+       q.keys, q.rows,
+       CASE WHEN f.oldest_pending_ms = 0 THEN 0
+            ELSE f.oldest_pending_ms + greatest(0, extract(epoch FROM clock_timestamp() - f.seen_at) * 1000)::bigint END,
+       f.waiting, f.blocked
 FROM partition_owner o
 LEFT JOIN partition_frontier f ON f.group_id = o.group_id AND f.topic = o.topic AND f.partition = o.partition
+CROSS JOIN LATERAL (
+    SELECT count(DISTINCT q.key) AS keys, count(*) AS rows FROM quarantine q
+    WHERE q.group_id = o.group_id AND q.topic = o.topic AND q.partition = o.partition AND q.discarded_at IS NULL) q
 WHERE o.group_id = $1 AND o.topic = $2
 ORDER BY o.partition`
 
@@ -46,16 +56,20 @@ func (s *Store) Status(ctx context.Context, group, topic string) ([]PartitionSta
 			p                       = PartitionStatus{Partition: stream.Partition{Topic: topic}}
 			acquired, seen          pgtype.Timestamptz
 			generation, leaderEpoch pgtype.Int4
-			offset, floor           pgtype.Int8
+			offset, floor, pending  pgtype.Int8
+			waiting, blocked        pgtype.Int4
 		)
 		if err := row.Scan(&p.Partition.Number, &p.Instance, &p.MemberID, &p.Epoch, &p.Generation, &p.Released, &p.Formers, &acquired,
-			&generation, &offset, &leaderEpoch, &floor, &seen, &p.Prepared, &p.Quarantined); err != nil {
+			&generation, &offset, &leaderEpoch, &floor, &seen, &p.Prepared, &p.Quarantined, &p.Aside, &pending, &waiting, &blocked); err != nil {
 			return err
 		}
 		p.AcquiredAt, p.SeenAt, p.LedgerFloor = acquired.Time, seen.Time, floor.Int64
 		p.Frontier = stream.Frontier{
 			Next:        stream.Revision{Generation: generation.Int32, Offset: offset.Int64},
 			LeaderEpoch: leaderEpoch.Int32,
+		}
+		p.Live = commit.Live{
+			OldestPending: time.Duration(pending.Int64) * time.Millisecond, Waiting: int(waiting.Int32), Blocked: int(blocked.Int32),
 		}
 		all = append(all, p)
 		return nil

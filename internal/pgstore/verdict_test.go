@@ -203,6 +203,7 @@ func TestAcquireRefusesAnotherTopic(t *testing.T) {
 		{"raw topic made again", func(c *commit.Claim) { c.TopicID = [16]byte{9} }, "raw topic's id"},
 		{"ledger made again", func(c *commit.Claim) { c.LedgerTopicID = [16]byte{9} }, "ledger topic's id"},
 		{"partitions added", func(c *commit.Claim) { c.Partitions = 12 }, "partition count is 12"},
+		{"another publish mode", func(c *commit.Claim) { c.PublishMode = commit.Idempotent }, "publish mode is idempotent"},
 		{"ledger of another group", func(c *commit.Claim) { c.Group = "other" }, "also claimed by group \"other\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -249,7 +250,7 @@ func TestStatus(t *testing.T) {
 	at := got[0].AcquiredAt
 	want := []pgstore.PartitionStatus{{
 		Partition: committest.Part(0), Instance: "a", MemberID: "member-a", Epoch: 1, Generation: 7, Released: true, AcquiredAt: at, SeenAt: at,
-		Frontier: stream.Frontier{Next: committest.Rev(120), LeaderEpoch: 1}, LedgerFloor: 11, Prepared: 1, Quarantined: 1,
+		Frontier: stream.Frontier{Next: committest.Rev(120), LeaderEpoch: 1}, LedgerFloor: 11, Prepared: 1, Quarantined: 1, Aside: 1,
 	}, {
 		Partition: committest.Part(1), Instance: "b", MemberID: "member-b", Epoch: 2, Generation: 7, Formers: 1, AcquiredAt: at, SeenAt: at,
 		Frontier: stream.Frontier{Next: committest.Rev(100), LeaderEpoch: 5}, LedgerFloor: 10,

@@ -20,6 +20,8 @@ type MemoryStore struct {
 	owners     map[ownerKey]*owner
 	rows       map[rowKey]*row
 	quarantine map[rowKey]map[stream.Revision]commit.Quarantined
+	tombstones map[rowKey][]tombstone
+	requests   []*request
 }
 
 type ownerKey struct {
@@ -53,7 +55,7 @@ type row struct {
 func NewMemoryStore() *MemoryStore {
 	return &MemoryStore{
 		owners: map[ownerKey]*owner{}, rows: map[rowKey]*row{},
-		quarantine: map[rowKey]map[stream.Revision]commit.Quarantined{},
+		quarantine: map[rowKey]map[stream.Revision]commit.Quarantined{}, tombstones: map[rowKey][]tombstone{},
 	}
 }
 
@@ -150,6 +152,7 @@ func (m *MemoryStore) Promote(ctx context.Context, batch []commit.Promotion) ([]
 				errs[i] = &commit.ConflictError{Key: p.Key, Want: p.Revision}
 			case r.prepared != nil && r.prepared.ID == p.ID:
 				r.current, r.currentID, r.prepared = r.prepared.Next, r.prepared.ID, nil
+				delete(m.quarantine[rowKey{keyOf(p.Tenure), p.Key}], p.Revision) // released (H10)
 			case !r.current.Revision.Covers(p.Revision):
 				errs[i] = &commit.ConflictError{Key: p.Key, Want: p.Revision, Actual: r.current.Revision}
 			}
@@ -164,7 +167,7 @@ func (m *MemoryStore) Restore(ctx context.Context, t *commit.Tenure, keys []stre
 	err := m.do(ctx, "restore", func() {
 		for i, key := range keys {
 			at := rowKey{keyOf(t), key}
-			rows[i] = commit.Restored{Key: key, Quarantined: len(m.quarantine[at]) > 0}
+			rows[i] = commit.Restored{Key: key, Quarantined: len(m.quarantine[at]) > 0, Discarded: m.discarded(at)}
 			if r := m.rows[at]; r != nil {
 				rows[i].Checkpoint = r.current
 				rows[i].Prepared = copied(r.prepared, t)
@@ -233,7 +236,9 @@ func (m *MemoryStore) Prepared(ctx context.Context, t *commit.Tenure, after stre
 			if at.ownerKey != keyOf(t) || at.key <= after || r.prepared == nil {
 				continue
 			}
-			page = append(page, *copied(r.prepared, t))
+			c := copied(r.prepared, t)
+			_, c.Released = m.quarantine[at][c.Revision]
+			page = append(page, *c)
 		}
 		slices.SortFunc(page, func(a, b commit.Commit) int { return cmp.Compare(a.Key, b.Key) })
 		page = page[:min(len(page), limit)]
