@@ -73,7 +73,6 @@ fmt: ## format (gofumpt, import groups)
 .PHONY: lint
 lint: ## every linter, on both builds
 	$(call tool,golangci-lint) config verify
-	$(call tool,golangci-lint) fmt --diff
 	$(call tool,golangci-lint) run
 	$(call tool,golangci-lint) run --build-tags nodev,invariants
 

@@ -36,7 +36,7 @@ docker=$!
 trap '.ci/docker-down.sh' EXIT
 
 stage build 15m make build
-stage lint 25m make lint vet
+stage lint 25m make -k lint vet
 stage verify 10m make verify
 stage race 15m make test-race
 stage sim 10m make sim SEEDS="${SIM_SEEDS:-300}"
