@@ -35,6 +35,7 @@ type OwnerRow struct {
 	TopicGeneration int32
 	LedgerTopicID   [16]byte
 	Partitions      int32 // the raw topic's partition count then
+	PublishMode     PublishMode
 	HasFrontier     bool
 }
 
@@ -47,12 +48,14 @@ type Claim struct {
 	Generation int32  // of the group, proven current after Epochs was read
 	MemberID   string // under which the tenure begins
 	Instance   string // unique per process start; lane ids derive from it
-	Lanes      int
+	Lanes      int // transactional producers; 0 in mode idempotent
 	TopicID    [16]byte
 	// TopicGeneration is the row's, 1 for a row that never had an owner.
 	TopicGeneration int32
 	LedgerTopicID   [16]byte
 	Partitions      int32
+	// PublishMode is how the owner publishes; a row that was owned in another mode is not moved (H9). Empty: transactional.
+	PublishMode PublishMode
 	// First is the frontier to write where the row has none yet.
 	First stream.Frontier
 	// FirstFloor is the ledger floor that goes with First: the ledger partition's start.

@@ -6,7 +6,21 @@ import (
 	"milepost/internal/stream"
 )
 
-// Publisher makes a batch of prepared commits visible, all or none, and enters them in the ledger.
+// PublishMode says what a Publisher promises. A group keeps the mode that it began with: it changes only while the group is empty (H9).
+type PublishMode string
+
+// The modes.
+const (
+	// Transactional: a batch becomes visible as a whole, once.
+	Transactional PublishMode = "transactional"
+	// Idempotent: without transactions, at least once. A repeat has the same bytes and identity; readers drop what they have seen.
+	Idempotent PublishMode = "idempotent"
+)
+
+// Publisher makes a batch of prepared commits visible and enters them in the ledger. What follows is promised in mode
+// Transactional. In mode Idempotent the batch is not one whole, "certainly not published" means no more than "not in the ledger
+// yet" (some of it may be visible), and a process that has lost a partition without knowing it can repeat what it had in hand. The
+// bytes are those of the prepared commit in either mode, so that a repeat is the same record.
 type Publisher interface {
 	// Lanes is how many Publish calls may run at once, each with its own lane number 0 … Lanes()-1.
 	Lanes() int

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"strconv"
@@ -20,21 +21,23 @@ const acquireSQL = `
 WITH locked AS MATERIALIZED (
     SELECT c.*
     FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::uuid[], $6::int[], $7::text[], $8::text[], $9::int[],
-                $10::uuid[], $11::int[], $12::uuid[], $13::int[], $14::int[], $15::bigint[], $16::int[], $17::bigint[])
+                $10::uuid[], $11::int[], $12::uuid[], $13::int[], $14::int[], $15::bigint[], $16::int[], $17::bigint[],
+                $18::text[])
              WITH ORDINALITY AS c(group_id, topic, partition, expected, nonce, generation, member_id, instance, lanes,
                                   topic_id, topic_generation, ledger_topic_id, partitions,
-                                  first_generation, first_offset, first_leader_epoch, first_floor, n)
+                                  first_generation, first_offset, first_leader_epoch, first_floor, publish_mode, n)
     JOIN partition_owner o ON o.group_id = c.group_id AND o.topic = c.topic AND o.partition = c.partition
     WHERE o.epoch = c.expected
       AND (o.epoch = 0 OR (o.topic_id = c.topic_id AND o.topic_generation = c.topic_generation
-                           AND o.ledger_topic_id = c.ledger_topic_id AND o.partitions = c.partitions))
+                           AND o.ledger_topic_id = c.ledger_topic_id AND o.partitions = c.partitions
+                           AND o.publish_mode = c.publish_mode))
     ORDER BY o.group_id, o.topic, o.partition
     FOR UPDATE OF o
 ), swapped AS (
     UPDATE partition_owner o SET
         epoch = l.expected + 1, nonce = l.nonce, generation = l.generation, member_id = l.member_id, instance = l.instance,
         lanes = l.lanes, topic_id = l.topic_id, topic_generation = l.topic_generation, ledger_topic_id = l.ledger_topic_id,
-        partitions = l.partitions, acquired_at = clock_timestamp(), released = false,
+        partitions = l.partitions, publish_mode = l.publish_mode, acquired_at = clock_timestamp(), released = false,
         unreleased_former = CASE WHEN o.epoch = 0 OR o.released THEN o.unreleased_former
             ELSE o.unreleased_former || jsonb_build_object('instance', o.instance, 'lanes', o.lanes, 'epoch', o.epoch) END
     FROM locked l
@@ -83,6 +86,7 @@ func claimArgs(claims []commit.Claim) []any {
 	nonces, topicIDs, ledgerIDs := make(uuids, n), make(uuids, n), make(uuids, n)
 	topicGenerations, counts := make([]int32, n), make([]int32, n)
 	firstGenerations, leaderEpochs := make([]int32, n), make([]int32, n)
+	modes := make([]string, n)
 	for i, c := range claims {
 		groups[i], topics[i], partitions[i] = c.Group, c.Partition.Topic, c.Partition.Number
 		expected[i], nonces[i], generations[i] = int64(c.Expected), uuid(c.Nonce), c.Generation
@@ -90,21 +94,26 @@ func claimArgs(claims []commit.Claim) []any {
 		topicIDs[i], topicGenerations[i], ledgerIDs[i], counts[i] = uuid(c.TopicID), c.TopicGeneration, uuid(c.LedgerTopicID), c.Partitions
 		firstGenerations[i], offsets[i] = c.First.Next.Generation, c.First.Next.Offset
 		leaderEpochs[i], floors[i] = c.First.LeaderEpoch, c.FirstFloor
+		modes[i] = string(modeOf(c))
 	}
 	return []any{
 		groups, topics, partitions, expected, nonces, generations, members, instances, lanes,
 		topicIDs, topicGenerations, ledgerIDs, counts, firstGenerations, offsets, leaderEpochs, floors,
+		modes,
 	}
 }
+
+// modeOf gives the claim's publish mode; a claim that names none is transactional.
+func modeOf(c commit.Claim) commit.PublishMode { return cmp.Or(c.PublishMode, commit.Transactional) }
 
 // bindingsSQL finds a row that binds the group to something else than the claim names, or the claim's ledger to another
 // group or raw topic (H8).
 const bindingsSQL = `
-SELECT o.group_id, o.topic, o.partition, o.topic_id, o.ledger_topic_id, o.partitions
+SELECT o.group_id, o.topic, o.partition, o.topic_id, o.ledger_topic_id, o.partitions, o.publish_mode
 FROM partition_owner o
 WHERE o.epoch > 0
   AND CASE WHEN o.group_id = $1 AND o.topic = $2
-           THEN o.topic_id <> $3 OR o.ledger_topic_id <> $4 OR o.partitions <> $5
+           THEN o.topic_id <> $3 OR o.ledger_topic_id <> $4 OR o.partitions <> $5 OR o.publish_mode <> $6
            ELSE o.ledger_topic_id = $4 END
 ORDER BY o.group_id, o.topic, o.partition
 LIMIT 1`
@@ -115,23 +124,24 @@ type binding struct {
 	topicID       [16]byte
 	ledgerTopicID [16]byte
 	partitions    int32
+	mode          commit.PublishMode
 }
 
 func (s *Store) checkBindings(ctx context.Context, claims []commit.Claim) error {
 	checked := map[binding]bool{}
 	for _, c := range claims {
-		b := binding{c.Group, c.Partition.Topic, c.TopicID, c.LedgerTopicID, c.Partitions}
+		b := binding{c.Group, c.Partition.Topic, c.TopicID, c.LedgerTopicID, c.Partitions, modeOf(c)}
 		if checked[b] {
 			continue
 		}
 		checked[b] = true
 		var refused error
-		args := []any{b.group, b.topic, uuid(b.topicID), uuid(b.ledgerTopicID), b.partitions}
+		args := []any{b.group, b.topic, uuid(b.topicID), uuid(b.ledgerTopicID), b.partitions, string(b.mode)}
 		err := s.rows(ctx, "check topic ids", bindingsSQL, args, func(row pgx.CollectableRow) error {
 			var stored binding
 			var p stream.Partition
 			var topicID, ledgerID pgtype.UUID
-			if err := row.Scan(&stored.group, &p.Topic, &p.Number, &topicID, &ledgerID, &stored.partitions); err != nil {
+			if err := row.Scan(&stored.group, &p.Topic, &p.Number, &topicID, &ledgerID, &stored.partitions, &stored.mode); err != nil {
 				return err
 			}
 			stored.topic, stored.topicID, stored.ledgerTopicID = p.Topic, topicID.Bytes, ledgerID.Bytes
@@ -162,6 +172,9 @@ func refuse(stored, found binding, p stream.Partition) error {
 	case stored.ledgerTopicID != found.ledgerTopicID:
 		e.What, e.Stored, e.Found = "the ledger topic's id", topicID(stored.ledgerTopicID), topicID(found.ledgerTopicID)
 		e.Remedy = "bring the old ledger topic back, or start under another --group: without it nobody knows what was published"
+	case stored.mode != found.mode:
+		e.What, e.Stored, e.Found = "the publish mode", string(stored.mode), string(found.mode)
+		e.Remedy = "it changes only while the group is empty: stop every process of the group, see that none is left, and start again"
 	default:
 		e.What, e.Stored, e.Found = "the raw topic's partition count", strconv.Itoa(int(stored.partitions)), strconv.Itoa(int(found.partitions))
 		e.Remedy = "keys have moved between partitions and their order is lost; drain into a new topic and start under another --group"

@@ -20,7 +20,8 @@ ORDER BY p.topic, p.partition
 ON CONFLICT (group_id, topic, partition) DO NOTHING`
 
 const epochsSQL = `
-SELECT p.n, o.epoch, o.generation, o.topic_id, o.topic_generation, o.ledger_topic_id, o.partitions, f.partition IS NOT NULL
+SELECT p.n, o.epoch, o.generation, o.topic_id, o.topic_generation, o.ledger_topic_id, o.partitions, o.publish_mode,
+       f.partition IS NOT NULL
 FROM unnest($2::text[], $3::int[]) WITH ORDINALITY AS p(topic, partition, n)
 JOIN partition_owner o ON o.group_id = $1 AND o.topic = p.topic AND o.partition = p.partition
 LEFT JOIN partition_frontier f ON f.group_id = o.group_id AND f.topic = o.topic AND f.partition = o.partition`
@@ -44,7 +45,7 @@ func (s *Store) Epochs(ctx context.Context, group string, partitions []stream.Pa
 			o                commit.OwnerRow
 			topicID, ledgers pgtype.UUID
 		)
-		if err := row.Scan(&n, &o.Epoch, &o.Generation, &topicID, &o.TopicGeneration, &ledgers, &o.Partitions, &o.HasFrontier); err != nil {
+		if err := row.Scan(&n, &o.Epoch, &o.Generation, &topicID, &o.TopicGeneration, &ledgers, &o.Partitions, &o.PublishMode, &o.HasFrontier); err != nil {
 			return err
 		}
 		o.Partition, o.TopicID, o.LedgerTopicID = partitions[n-1], topicID.Bytes, ledgers.Bytes

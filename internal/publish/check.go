@@ -6,11 +6,19 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"milepost/internal/commit"
 )
 
 // Check asks at start whether the broker can do what exactly-once needs: transaction.version 2, and our transactional ids
-// with our timeout. The errors say what to change.
+// with our timeout. The errors say what to change. Mode idempotent needs a producer id only.
 func (p *Publisher) Check(ctx context.Context) error {
+	if p.cfg.Mode == commit.Idempotent {
+		if _, _, err := p.admin.ProducerID(ctx); err != nil {
+			return fmt.Errorf("ask the broker for a producer id: %w", err)
+		}
+		return nil
+	}
 	if !p.cfg.SkipTransactionV2 {
 		if err := p.checkTransactions(ctx); err != nil {
 			return err

@@ -5,6 +5,10 @@
 // A lane is one transactional producer. The lanes of a process take turns, because Kafka writes a
 // transaction's markers after it has answered the commit and the same producer's next transaction waits for them.
 //
+// In mode idempotent a lane is a plain producer: X2 to X5 have no transaction to speak of, X10 stands in their place, and
+// nothing stops a process that has lost a partition without knowing it from repeating what it had in hand. The bytes are the
+// prepared commit's, so a repeat is the same record.
+//
 // Invariants:
 //
 //	X1 Every try follows lane → epochs → generation → nonces → send. A lane is initialised explicitly, right after its
@@ -22,6 +26,8 @@
 //	   is never sent (the coordinator would accept it unchecked).
 //	X8 One commit that can never be published stops nobody else: the batch is sent again without it.
 //	X9 A ledger that starts above the floor or ends below it is an error, and so is an entry of another group or topic.
+//	X10 Without transactions a commit is entered in the ledger only after all of its outputs are acknowledged (H13): what a
+//	   crash leaves in between is published again by the recovery, byte for byte.
 //
 // Goroutines: Publish runs on its caller's; it starts none. A lane's franz-go client has its own and they end with
 // Close. InitFormers starts a bounded number and waits for them.

@@ -405,8 +405,10 @@ type wire struct {
 	down bool
 	note func(key kmsg.Key)
 	// cut says what to do with a request: nothing, refuse to write it, or write it and lose the answer.
-	cut   func(key kmsg.Key) cutting
-	conns map[*wiredConn]struct{}
+	cut func(key kmsg.Key) cutting
+	// cutRequest decides as cut does, with the request's bytes at hand.
+	cutRequest func(key kmsg.Key, request []byte) cutting
+	conns      map[*wiredConn]struct{}
 }
 
 type cutting uint8
@@ -461,7 +463,7 @@ func (w *wire) plug() {
 	w.down = false
 }
 
-func (w *wire) saw(key kmsg.Key) cutting {
+func (w *wire) saw(key kmsg.Key, request []byte) cutting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.note != nil {
@@ -469,6 +471,9 @@ func (w *wire) saw(key kmsg.Key) cutting {
 	}
 	if w.cut != nil {
 		return w.cut(key)
+	}
+	if w.cutRequest != nil {
+		return w.cutRequest(key, request)
 	}
 	return pass
 }
@@ -483,7 +488,7 @@ func (c *wiredConn) Write(b []byte) (int, error) {
 	if len(b) < 6 {
 		return c.Conn.Write(b)
 	}
-	switch c.wire.saw(kmsg.Key(binary.BigEndian.Uint16(b[4:]))) {
+	switch c.wire.saw(kmsg.Key(binary.BigEndian.Uint16(b[4:])), b) {
 	case loseRequest:
 		_ = c.Close()
 		return 0, errCut

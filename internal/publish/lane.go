@@ -14,10 +14,11 @@ import (
 	"milepost/internal/commit"
 )
 
-// lane is one transactional producer. Its mutex is held for a whole Publish; everything in it is touched under it.
+// lane is one producer, transactional unless it is plain. Its mutex is held for a whole Publish; everything in it is touched under it.
 type lane struct {
-	id   string
-	opts []kgo.Opt
+	id    string
+	opts  []kgo.Opt
+	plain bool // no transactions: the id is a name only
 
 	mu     sync.Mutex
 	closed bool
@@ -42,13 +43,17 @@ func (c *initCounter) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _
 }
 
 // prepare makes the lane's client where there is none, and initialises its producer id: whatever was open with
-// this id is aborted when it returns.
+// a transactional id is aborted when it returns.
 func (l *lane) prepare(ctx context.Context) error {
 	if l.client != nil {
 		return nil
 	}
 	inits := &initCounter{}
-	client, err := kgo.NewClient(append(slices.Clip(l.opts), kgo.TransactionalID(l.id), kgo.WithHooks(inits))...)
+	opts := slices.Clip(l.opts)
+	if !l.plain {
+		opts = append(opts, kgo.TransactionalID(l.id), kgo.WithHooks(inits))
+	}
+	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return fmt.Errorf("make client of lane %s: %w", l.id, err)
 	}

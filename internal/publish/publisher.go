@@ -33,6 +33,8 @@ type Config struct {
 	Group  string // the consumer group
 	Raw    string // the raw topic
 	Topics Topics
+	// Mode is how outputs are made visible; empty: transactional.
+	Mode commit.PublishMode
 	// Instance is unique per process start: lane ids derive from it.
 	Instance string
 	Lanes    int // 0: 3
@@ -48,6 +50,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Mode == "" {
+		c.Mode = commit.Transactional
+	}
 	if c.Lanes == 0 {
 		c.Lanes = 3
 	}
@@ -74,6 +79,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Group == "" || c.Raw == "" || c.Instance == "" || c.Topics.Prefix == "":
 		return errors.New("publish: group, raw topic, instance and prefix must be set")
+	case c.Mode != "" && c.Mode != commit.Transactional && c.Mode != commit.Idempotent:
+		return fmt.Errorf("publish: mode is %q, must be %s or %s", c.Mode, commit.Transactional, commit.Idempotent)
 	case c.Lanes < 0 || c.Lanes > 64:
 		return fmt.Errorf("publish: lanes is %d, must be 1 to 64", c.Lanes)
 	case c.TransactionTimeout < 0 || c.TransactionTimeout > 10*time.Second:
@@ -84,7 +91,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Publisher is commit.Publisher over transactional producers.
+// Publisher is commit.Publisher over a ring of producers.
 type Publisher struct {
 	cfg    Config
 	group  Group
@@ -119,7 +126,9 @@ func New(cfg Config, g Group, o Owners) (*Publisher, error) {
 	}
 	producer := cfg.laneOptions(opts)
 	for n := range cfg.Lanes {
-		p.lanes = append(p.lanes, &lane{id: LaneID(cfg.Group, cfg.Raw, cfg.Instance, n), opts: producer})
+		p.lanes = append(p.lanes, &lane{
+			id: LaneID(cfg.Group, cfg.Raw, cfg.Instance, n), opts: producer, plain: cfg.Mode == commit.Idempotent,
+		})
 	}
 	return p, nil
 }
@@ -130,10 +139,13 @@ func LaneID(group, raw, instance string, lane int) string {
 }
 
 func (c Config) laneOptions(base []kgo.Opt) []kgo.Opt {
-	return append(slices.Clip(base),
-		kgo.TransactionTimeout(c.TransactionTimeout),
-		// The next transaction of a lane meets the last one's markers; franz-go asks again every 20 ms by default.
-		kgo.ConcurrentTransactionsBackoff(2*time.Millisecond),
+	opts := slices.Clip(base)
+	if c.Mode != commit.Idempotent {
+		opts = append(opts, kgo.TransactionTimeout(c.TransactionTimeout),
+			// The next transaction of a lane meets the last one's markers; franz-go asks again every 20 ms by default.
+			kgo.ConcurrentTransactionsBackoff(2*time.Millisecond))
+	}
+	return append(opts,
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerLinger(0),
 		kgo.ProducerBatchMaxBytes(c.MaxRecordBytes),
@@ -187,8 +199,8 @@ func (p *Publisher) Publish(ctx context.Context, n int, batch []commit.Commit) (
 		return commit.Published{}, ErrClosed
 	}
 	b := &batchState{
-		commits: batch,
-		out:     commit.Published{Positions: map[stream.Partition]int64{}, Failed: map[int]error{}},
+		commits: batch, landed: map[int][]commit.Landing{}, entered: map[int]bool{},
+		out: commit.Published{Positions: map[stream.Partition]int64{}, Failed: map[int]error{}},
 	}
 	all := make([]int, len(batch))
 	for i := range all {
@@ -212,13 +224,17 @@ func (p *Publisher) Publish(ctx context.Context, n int, batch []commit.Commit) (
 type batchState struct {
 	commits []commit.Commit
 	out     commit.Published
+	// Without transactions a try keeps what it got done: commits whose outputs are all acknowledged, and where they landed,
+	// and those that the ledger has.
+	landed  map[int][]commit.Landing
+	entered map[int]bool
 }
 
 // live gives the indices that have no verdict and whose tenure holds; those of lost tenures get theirs.
 func (b *batchState) live(part []int) []int {
 	left := make([]int, 0, len(part))
 	for _, i := range part {
-		if _, failed := b.out.Failed[i]; failed {
+		if _, failed := b.out.Failed[i]; failed || b.entered[i] {
 			continue
 		}
 		if t := b.commits[i].Tenure; t.Err() != nil {

@@ -98,14 +98,7 @@ func (s *sending) close(unanswered error) []error {
 
 // sendOutputs publishes the outputs and says where they landed, by the commit's index.
 func (l *lane) sendOutputs(ctx context.Context, b *batchState, part []int) (map[int][]commit.Landing, error) {
-	var records []*kgo.Record
-	var owner []int
-	for _, i := range part {
-		for o := range b.commits[i].Outputs {
-			records = append(records, recordOf(&b.commits[i].Outputs[o]))
-			owner = append(owner, i)
-		}
-	}
+	records, owner := outputRecords(b, part)
 	landed := make(map[int][]commit.Landing, len(part))
 	if len(records) == 0 {
 		return landed, nil
@@ -115,9 +108,24 @@ func (l *lane) sendOutputs(ctx context.Context, b *batchState, part []int) (map[
 		return nil, err
 	}
 	for n, r := range records {
-		landed[owner[n]] = append(landed[owner[n]], commit.Landing{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset})
+		landed[owner[n]] = append(landed[owner[n]], landing(r))
 	}
 	return landed, nil
+}
+
+// outputRecords gives the part's outputs as records, and for each the index of its commit.
+func outputRecords(b *batchState, part []int) (records []*kgo.Record, owner []int) {
+	for _, i := range part {
+		for o := range b.commits[i].Outputs {
+			records = append(records, recordOf(&b.commits[i].Outputs[o]))
+			owner = append(owner, i)
+		}
+	}
+	return records, owner
+}
+
+func landing(r *kgo.Record) commit.Landing {
+	return commit.Landing{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
 }
 
 func recordOf(o *commit.Output) *kgo.Record {
@@ -130,6 +138,24 @@ func recordOf(o *commit.Output) *kgo.Record {
 
 // sendLedger enters every share in its partition of the ledger and gives the positions.
 func (l *lane) sendLedger(ctx context.Context, topic string, b *batchState, shares []share, landed map[int][]commit.Landing) (map[stream.Partition]int64, error) {
+	records, err := ledgerRecords(topic, b, shares, landed)
+	if err != nil {
+		return nil, err
+	}
+	if err := judgeLedger(l.send(ctx, records), shares, records); err != nil {
+		return nil, err
+	}
+	positions := make(map[stream.Partition]int64, len(shares))
+	for n, s := range shares {
+		if at, ok := positions[s.tenure.Partition]; !ok || records[n].Offset < at {
+			positions[s.tenure.Partition] = records[n].Offset
+		}
+	}
+	return positions, nil
+}
+
+// ledgerRecords gives a record for each share.
+func ledgerRecords(topic string, b *batchState, shares []share, landed map[int][]commit.Landing) ([]*kgo.Record, error) {
 	records := make([]*kgo.Record, 0, len(shares))
 	for _, s := range shares {
 		entries := make([]commit.Entry, 0, len(s.commits))
@@ -142,7 +168,10 @@ func (l *lane) sendLedger(ctx context.Context, topic string, b *batchState, shar
 		}
 		records = append(records, &kgo.Record{Topic: topic, Partition: s.tenure.Partition.Number, Value: value})
 	}
-	results := l.send(ctx, records)
+	return records, nil
+}
+
+func judgeLedger(results []error, shares []share, records []*kgo.Record) error {
 	err := judge(results, func(n int, to func(int)) {
 		for _, i := range shares[n].commits {
 			to(i)
@@ -150,18 +179,9 @@ func (l *lane) sendLedger(ctx context.Context, topic string, b *batchState, shar
 	}, records)
 	if held := (*culprits)(nil); errors.As(err, &held) && held.certain && !held.slow {
 		// Without a ledger nothing can be published: that is nobody's own fault.
-		return nil, fmt.Errorf("write the ledger: %s", held.Error())
+		return fmt.Errorf("write the ledger: %s", held.Error())
 	}
-	if err != nil {
-		return nil, err
-	}
-	positions := make(map[stream.Partition]int64, len(shares))
-	for n, s := range shares {
-		if at, ok := positions[s.tenure.Partition]; !ok || records[n].Offset < at {
-			positions[s.tenure.Partition] = records[n].Offset
-		}
-	}
-	return positions, nil
+	return err
 }
 
 func suspects(commits []int, err error) *culprits {

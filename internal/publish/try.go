@@ -12,7 +12,7 @@ import (
 )
 
 // try sends the part once, in the one order (X1). nil: every commit of the part has its fate in b. Any error means
-// that nothing of the part is published.
+// that nothing of the part is published (in mode idempotent: that not all of it is in the ledger).
 func (p *Publisher) try(ctx context.Context, l *lane, b *batchState, part []int) error {
 	ictx, cancel := context.WithTimeout(ctx, p.cfg.TransactionTimeout)
 	err := l.prepare(ictx) // lane
@@ -32,6 +32,9 @@ func (p *Publisher) try(ctx context.Context, l *lane, b *batchState, part []int)
 	}
 	if err := p.topicsThere(ctx, b, part); err != nil {
 		return err
+	}
+	if l.plain {
+		return p.emit(ctx, l, b, part)
 	}
 	return p.transact(ctx, l, b, part, member, generation)
 }

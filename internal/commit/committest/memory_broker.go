@@ -13,6 +13,10 @@ import (
 type MemoryBroker struct {
 	// Fault, when set, may refuse a commit before its batch is published; the others of the batch go on.
 	Fault func(c *commit.Commit) error
+	// Holds, when set, says whether a tenure's owner row still is its own; those that it denies are refused as lost.
+	Holds func(t *commit.Tenure) bool
+	// MaxRecordBytes, when set, is what an output may have; a larger one is permanent.
+	MaxRecordBytes int64
 	// Gate, when set, is called with each batch before anything is published and may block (until ctx ends).
 	Gate func(ctx context.Context, lane int, batch []commit.Commit) error
 
@@ -23,6 +27,8 @@ type MemoryBroker struct {
 	ledger  map[stream.Partition][]commit.Entry
 	starts  map[stream.Partition]int64
 	outputs []commit.Output
+	absent  map[string]bool
+	topics  map[string]int64 // how many outputs each has
 	batches []int
 }
 
@@ -30,6 +36,7 @@ type MemoryBroker struct {
 func NewMemoryBroker(lanes int) *MemoryBroker {
 	return &MemoryBroker{
 		lanes: lanes, busy: map[int]bool{}, ledger: map[stream.Partition][]commit.Entry{}, starts: map[stream.Partition]int64{},
+		absent: map[string]bool{}, topics: map[string]int64{},
 	}
 }
 
@@ -54,33 +61,95 @@ func (b *MemoryBroker) Publish(ctx context.Context, lane int, batch []commit.Com
 		b.busy[lane] = false
 		b.mu.Unlock()
 	}()
+	out := commit.Published{Positions: map[stream.Partition]int64{}, Failed: map[int]error{}}
+	for i := range batch {
+		if err := b.lost(batch[i].Tenure); err != nil {
+			out.Failed[i] = err
+		}
+	}
 	if b.Gate != nil {
+		// What ends from here on is under way already.
 		if err := b.Gate(ctx, lane, batch); err != nil {
 			return commit.Published{}, err
 		}
 	}
-	return b.append(batch), nil
+	b.append(batch, &out)
+	return out, nil
 }
 
-func (b *MemoryBroker) append(batch []commit.Commit) commit.Published {
+func (b *MemoryBroker) lost(t *commit.Tenure) error {
+	if err := t.Err(); err != nil {
+		return &commit.FencedError{Partition: t.Partition, Held: t.Epoch, Reason: err.Error()}
+	}
+	if b.Holds != nil && !b.Holds(t) {
+		return &commit.FencedError{Partition: t.Partition, Held: t.Epoch}
+	}
+	return nil
+}
+
+func (b *MemoryBroker) append(batch []commit.Commit, out *commit.Published) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.batches = append(b.batches, len(batch))
-	out := commit.Published{Positions: map[stream.Partition]int64{}, Failed: map[int]error{}}
 	for i := range batch {
 		c := &batch[i]
 		p := c.Tenure.Partition
-		if b.Fault != nil {
-			if err := b.Fault(c); err != nil {
-				out.Failed[i] = err
-				continue
-			}
+		if out.Failed[i] != nil {
+			continue
 		}
-		out.Positions[p] = b.starts[p] + int64(len(b.ledger[p]))
-		b.ledger[p] = append(b.ledger[p], commit.EntryOf(c, nil))
+		if err := b.refuse(c); err != nil {
+			out.Failed[i] = err
+			continue
+		}
+		at := b.starts[p] + int64(len(b.ledger[p]))
+		if lowest, ok := out.Positions[p]; !ok || at < lowest {
+			out.Positions[p] = at
+		}
+		var landed []commit.Landing
+		for _, o := range c.Outputs {
+			landed = append(landed, commit.Landing{Topic: o.Topic, Offset: b.topics[o.Topic]})
+			b.topics[o.Topic]++
+		}
+		b.ledger[p] = append(b.ledger[p], commit.EntryOf(c, landed))
 		b.outputs = append(b.outputs, c.Outputs...)
 	}
-	return out
+}
+
+// refuse says why a commit cannot be published.
+func (b *MemoryBroker) refuse(c *commit.Commit) error {
+	for i := range c.Outputs {
+		o := &c.Outputs[i]
+		switch {
+		case b.absent[o.Topic]:
+			return fmt.Errorf("publish to topic %s: it is not there", o.Topic)
+		case b.MaxRecordBytes > 0 && o.Size() > b.MaxRecordBytes:
+			return fmt.Errorf("publish to topic %s: the output has %d bytes: %w", o.Topic, o.Size(), commit.ErrPermanent)
+		}
+	}
+	if b.Fault != nil {
+		return b.Fault(c)
+	}
+	return nil
+}
+
+// SetAbsent makes a topic be not there, or be there again.
+func (b *MemoryBroker) SetAbsent(topic string, absent bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.absent[topic] = absent
+}
+
+// Outputs gives what is visible of a topic, in order.
+func (b *MemoryBroker) Outputs(topic string) []commit.Output {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var outputs []commit.Output
+	for _, o := range b.outputs {
+		if o.Topic == topic {
+			outputs = append(outputs, o)
+		}
+	}
+	return outputs
 }
 
 // Settled implements commit.Ledger.

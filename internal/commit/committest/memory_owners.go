@@ -1,6 +1,7 @@
 package committest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -29,7 +30,8 @@ func (m *MemoryStore) Acquire(ctx context.Context, claims []commit.Claim) ([]boo
 	err := m.do(ctx, "acquire", func() {
 		for i, c := range claims {
 			o := m.owners[ownerKey{c.Group, c.Partition}]
-			if o == nil || o.Epoch != c.Expected {
+			mode := cmp.Or(c.PublishMode, commit.Transactional)
+			if o == nil || o.Epoch != c.Expected || (o.Epoch > 0 && o.PublishMode != mode) {
 				continue
 			}
 			won[i] = true
@@ -41,7 +43,7 @@ func (m *MemoryStore) Acquire(ctx context.Context, claims []commit.Claim) ([]boo
 			}
 			o.Epoch, o.nonce, o.instance, o.lanes, o.released = c.Expected+1, c.Nonce, c.Instance, c.Lanes, false
 			o.Generation, o.TopicID, o.TopicGeneration = c.Generation, c.TopicID, c.TopicGeneration
-			o.LedgerTopicID, o.Partitions = c.LedgerTopicID, c.Partitions
+			o.LedgerTopicID, o.Partitions, o.PublishMode = c.LedgerTopicID, c.Partitions, mode
 		}
 	})
 	return won, err

@@ -41,6 +41,7 @@ func Run(t *testing.T, newStore func(t *testing.T) Stores) {
 		{"H10/quarantine is idempotent and comes with the restore", testQuarantine},
 		{"P5/one of many acquirers wins an epoch", testAcquireRace},
 		{"H16/unreleased former owners stay listed until recovered", testFormers},
+		{"H9/a row is not moved by a claim of another publish mode", testPublishMode},
 		{"H7/the first frontier is written in the acquisition", testFirstFrontier},
 		{"P12/bytes of any kind survive", testBytes},
 	} {
@@ -497,6 +498,24 @@ func testFirstFrontier(t *testing.T, s Stores) {
 	starts, err := s.Start(t.Context(), []*commit.Tenure{tenure(Part(0), 2, 2)})
 	if err != nil || starts[0].Frontier != (stream.Frontier{Next: Rev(100), LeaderEpoch: 5}) || starts[0].LedgerFloor != 10 {
 		t.Errorf("start: %+v, %v, want the first owner's frontier", starts, err)
+	}
+}
+
+func testPublishMode(t *testing.T, s Stores) {
+	Own(t, s, Part(0), "a", 1)
+	rows, err := s.Epochs(t.Context(), "g", []stream.Partition{Part(0)})
+	if err != nil || rows[0].PublishMode != commit.Transactional {
+		t.Fatalf("the row of a claim that names no mode: %+v, %v, want transactional", rows, err)
+	}
+	other := claim(rows[0], "b", 2)
+	other.PublishMode = commit.Idempotent
+	// Refused or lost, as the store likes: the row stays.
+	if won, err := s.Acquire(t.Context(), []commit.Claim{other}); err == nil && won[0] {
+		t.Error("a claim of mode idempotent moved a row of mode transactional")
+	}
+	after, err := s.Epochs(t.Context(), "g", []stream.Partition{Part(0)})
+	if diff := cmp.Diff(rows, after); err != nil || diff != "" {
+		t.Errorf("the refused claim left traces: %v (-before +after):\n%s", err, diff)
 	}
 }
 
