@@ -10,19 +10,14 @@ import (
 	"milepost/internal/traffic"
 )
 
-// routes puts each vehicle's route together from the matched events, as any consumer of them could.
+// routes puts each vehicle's route together from the matched events, as any consumer of them could. The screen asks while
+// the auditor's reader adds.
 type routes struct {
 	mu       sync.Mutex
-	vehicles map[string]*route
+	vehicles map[string]*fleet.Track
 }
 
-// route is one vehicle's.
-type route struct {
-	legs  [][]mapmatch.Span // of segments that are complete
-	track mapmatch.Track    // of the open one
-}
-
-func newRoutes() *routes { return &routes{vehicles: map[string]*route{}} }
+func newRoutes() *routes { return &routes{vehicles: map[string]*fleet.Track{}} }
 
 // apply takes one event; a vehicle's come in order.
 func (r *routes) apply(value []byte) error {
@@ -32,46 +27,13 @@ func (r *routes) apply(value []byte) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := r.vehicles[e.Vehicle]
-	if v == nil {
-		v = &route{}
-		r.vehicles[e.Vehicle] = v
+	track := r.vehicles[e.Vehicle]
+	if track == nil {
+		track = &fleet.Track{}
+		r.vehicles[e.Vehicle] = track
 	}
-	if e.Reset != nil {
-		v.track.Apply(result(e.Closed, nil))
-		v.legs = append(v.legs, v.track.Legs...)
-		v.track = mapmatch.Track{}
-	}
-	v.track.Apply(result(e.Final, &e))
+	track.Apply(&e)
 	return nil
-}
-
-// result reads back what the matcher said: as much of it as a route needs.
-func result(final *fleet.Final, e *fleet.Event) mapmatch.Result {
-	var r mapmatch.Result
-	if final != nil {
-		r.FinalPath = spans(final.Path)
-		for _, p := range final.Points {
-			r.FinalPoints = append(r.FinalPoints, mapmatch.Position{Seq: p.Seq})
-		}
-	}
-	if e != nil && e.Provisional != nil && e.Seq != nil {
-		r.Seq, r.Supersedes, r.Path, r.Provisional = *e.Seq, *e.Seq, spans(e.Path), &mapmatch.Position{Seq: *e.Seq}
-		if e.Supersedes != nil {
-			r.Supersedes = *e.Supersedes
-		}
-	}
-	return r
-}
-
-func spans(in []fleet.Span) []mapmatch.Span {
-	out := make([]mapmatch.Span, 0, len(in))
-	for _, s := range in {
-		out = append(out, mapmatch.Span{
-			Key: roadnet.EdgeKey{Way: s.Way, From: s.From, To: s.To}, FromM: s.FromM, ToM: s.ToM, Nodes: s.Nodes,
-		})
-	}
-	return out
 }
 
 // mismatch is the route mismatch fraction of all vehicles together, weighted by length.
@@ -81,14 +43,13 @@ func (r *routes) mismatch(g *roadnet.Graph, f *traffic.Fleet) float64 {
 	lengths := matchtest.Lengths(g)
 	var score matchtest.Score
 	for i := range f.Vehicles() {
-		var truth, got []mapmatch.Pair
+		truth := make([]mapmatch.Pair, 0, len(f.Truth(i)))
 		for _, p := range f.Truth(i) {
 			truth = append(truth, mapmatch.Pair(p))
 		}
-		if v := r.vehicles[f.ID(i)]; v != nil {
-			for _, leg := range append(v.legs[:len(v.legs):len(v.legs)], v.track.Paths()...) {
-				got = append(got, mapmatch.AppendPairs(nil, leg)...)
-			}
+		var got []mapmatch.Pair
+		if track := r.vehicles[f.ID(i)]; track != nil {
+			got = track.Pairs()
 		}
 		score.Add(matchtest.RouteMismatch(truth, got, lengths))
 	}
