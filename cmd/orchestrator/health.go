@@ -14,11 +14,11 @@ import (
 // newHealth is the container's own health check: its image has no shell and no
 // curl.
 func newHealth(streams streams) *cobra.Command {
-	address := "127.0.0.1:8080"
+	address := "127.0.0.1:9464"
 	cmd := &cobra.Command{
 		Use:     "health",
 		Short:   "Ask a running worker whether it is ready; exit code 1 when it is not",
-		Example: "  orchestrator health --address 127.0.0.1:8080",
+		Example: "  orchestrator health --address 127.0.0.1:9464",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			said, err := readiness(cmd.Context(), address)
