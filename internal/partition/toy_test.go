@@ -86,7 +86,9 @@ func (toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
 
 func toyFold(state, word, answer string) string {
 	var count, sum uint32
-	fmt.Sscanf(state, "%d:%x", &count, &sum)
+	if _, err := fmt.Sscanf(state, "%d:%x", &count, &sum); err != nil {
+		panic(fmt.Sprintf("toy state %q: %v", state, err))
+	}
 	return fmt.Sprintf("%d:%x", count+1, digest(fmt.Sprint(sum, word, answer)))
 }
 
