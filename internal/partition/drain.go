@@ -27,7 +27,7 @@ func (m *Machine) goOnDraining() {
 		return
 	}
 	if m.now.Before(m.deadline) {
-		if m.jobs > 0 || m.count[finishing] > 0 || m.count[settingAside] > 0 || m.promoting > 0 {
+		if m.jobs > 0 || m.count[finishing] > 0 || m.count[settingAside] > 0 || m.promoting > 0 || m.leavesPrepared() {
 			return
 		}
 		if m.unpromoted > 0 {
@@ -50,6 +50,17 @@ func (m *Machine) goOnDraining() {
 	}
 	m.ended = true
 	m.emit(Drained{Report: m.report()})
+}
+
+// leavesPrepared reports whether a foreign prepared commit is still to be finished. It looks at the keys that hold the
+// floor alone, when nothing else is under way.
+func (m *Machine) leavesPrepared() bool {
+	for _, k := range m.holds.members {
+		if k.phase == blocked && k.retry == finishAgain {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Machine) report() Report {

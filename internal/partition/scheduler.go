@@ -95,7 +95,7 @@ func (m *Machine) expire(k *key) {
 	if k.phase != blocked {
 		return
 	}
-	if m.draining && (k.retry != commitAgain || !m.now.Before(m.deadline)) {
+	if m.draining && (k.retry != commitAgain && k.retry != finishAgain || !m.now.Before(m.deadline)) {
 		return
 	}
 	if k.retry == finishAgain && m.count[finishing] >= maxFinishing {
