@@ -56,8 +56,12 @@ func (m *Machine) isPublished(k *key, position int64) {
 		promotion: commit.Promotion{Tenure: m.tenure, Key: k.name, Revision: j.commit.Revision, ID: j.commit.ID},
 		floor:     j.floor,
 	}
-	m.promoteLater(k, m.cfg.PromoteAfter)
 	m.rehold(k)
+	if k.head.released {
+		m.isReleased(k)
+		return
+	}
+	m.promoteLater(k, m.cfg.PromoteAfter)
 	m.finishHead(k, isDone)
 	m.wake(k)
 }

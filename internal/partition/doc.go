@@ -32,7 +32,8 @@
 //	                             published: head is done        fenced: Stop
 //
 //	blocked waits for its timer and then restores, commits, finishes or puts aside again; a quarantined key's
-//	observations go from ready to settingAside and are done when their rows are written.
+//	observations go from ready to settingAside and are done when their rows are written. An operator's request takes the
+//	key to onErrand; between its answers each replayed observation goes the way of any other.
 //
 // # Invariants
 //
@@ -61,6 +62,8 @@
 //	P6  An entry in the ledger that a recovery would need is at or above the written floor: of a commit on its way, of
 //	    one not promoted, of a dead letter that the frontier has not passed (floor.go).
 //	P7  A key leaves memory only when nothing of it is outstanding.
+//	P8  What an operator releases is replayed in order, each observation promoted before the next is opened. It is no part
+//	    of the frontier: until its promotion its quarantine row speaks for it.
 //
 // A step costs what it changes and not what there is: keys that wait for time are in a heap, idle ones in a list by
 // age, the floor's holders in a heap, and a view is read from counts.

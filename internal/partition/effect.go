@@ -48,6 +48,22 @@ type Quarantine struct{ Rows []commit.Quarantined }
 // Refetch reads spilled offsets again, ascending. Answer: Arrived with Refetched set.
 type Refetch struct{ Offsets []int64 }
 
+// ReadAsides reads a key's quarantined observations in order, after a revision. Answer: AsidesRead.
+type ReadAsides struct {
+	Key   stream.Key
+	After stream.Revision
+	Limit int
+}
+
+// Discard makes tombstones of a key's quarantined observations, which the ledger floor must pass too. Answer: DiscardDone.
+type Discard struct {
+	Key   stream.Key
+	Floor int64
+}
+
+// Answer ends an operator's request. It may be lost: the request then comes again.
+type Answer struct{ Answer commit.Answer }
+
 // Pause stops the partition's fetch, Resume continues it.
 type Pause struct{}
 
@@ -77,6 +93,9 @@ func (Finish) effect()       {}
 func (SaveFrontier) effect() {}
 func (Quarantine) effect()   {}
 func (Refetch) effect()      {}
+func (ReadAsides) effect()   {}
+func (Discard) effect()      {}
+func (Answer) effect()       {}
 func (Pause) effect()        {}
 func (Resume) effect()       {}
 func (Warn) effect()         {}

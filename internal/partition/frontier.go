@@ -139,9 +139,20 @@ func (m *Machine) saveFrontier() {
 }
 
 func (m *Machine) writeFrontier() {
-	w := commit.FrontierWrite{Tenure: m.tenure, Frontier: m.frontier(), LedgerFloor: m.floor()}
+	w := commit.FrontierWrite{Tenure: m.tenure, Frontier: m.frontier(), LedgerFloor: m.floor(), Live: m.live()}
 	m.written, m.saving, m.saveFailed, m.saveAt, m.completions = w, true, false, m.now, 0
 	m.emit(SaveFrontier{Write: w})
+}
+
+// live is what only a live owner knows of its partition.
+func (m *Machine) live() commit.Live {
+	l := commit.Live{
+		Waiting: m.count[ready] + m.count[restoring] + m.count[onErrand], Blocked: m.count[blocked] + m.count[finishing],
+	}
+	if since := m.tracker.oldest(); !since.IsZero() && m.now.After(since) {
+		l.OldestPending = m.now.Sub(since)
+	}
+	return l
 }
 
 func (m *Machine) frontierSaved(in FrontierSaved) {

@@ -71,6 +71,23 @@ type QuarantineSaved struct {
 	Err  error
 }
 
+// Operate brings an operator's request for a key. Answer, as an effect and much later: Answer. It may come again until then.
+type Operate struct{ Request commit.Request }
+
+// AsidesRead answers ReadAsides; no rows: there are no more.
+type AsidesRead struct {
+	Key  stream.Key
+	Rows []commit.Aside
+	Err  error
+}
+
+// DiscardDone answers Discard.
+type DiscardDone struct {
+	Key       stream.Key
+	Discarded commit.Discarded
+	Err       error
+}
+
 // Tick lets time pass: due writes, retries and evictions happen on it. Ticks that came late are not made up for.
 type Tick struct{}
 
@@ -88,6 +105,9 @@ func (Promoted) input()        {}
 func (Finished) input()        {}
 func (FrontierSaved) input()   {}
 func (QuarantineSaved) input() {}
+func (Operate) input()         {}
+func (AsidesRead) input()      {}
+func (DiscardDone) input()     {}
 func (Tick) input()            {}
 func (Drain) input()           {}
 func (Lost) input()            {}

@@ -5,6 +5,14 @@ import (
 	"math"
 )
 
+// replays counts the released observations in a key's queue: its head or none.
+func (k *key) replays() int {
+	if k.head != nil && k.head.released {
+		return 1
+	}
+	return 0
+}
+
 // touch notes a key that this step changes, for checkStep.
 func (m *Machine) touch(k *key) {
 	if checked {
@@ -62,6 +70,13 @@ func (m *Machine) checkKey(k *key, look int) {
 	m.checkPhase(k)
 	n, last := 0, int64(-1)
 	for it := k.head; it != nil && n < look; it = it.next {
+		if it.released {
+			if it != k.head {
+				m.broken("P2", k, "released offset %d is queued behind another", it.record.Offset)
+			}
+			n++
+			continue
+		}
 		if it.record.Offset <= last {
 			m.broken("P2", k, "offset %d is queued behind %d", it.record.Offset, last)
 		}
@@ -70,7 +85,7 @@ func (m *Machine) checkKey(k *key, look int) {
 		}
 		n, last = n+1, it.record.Offset
 	}
-	if n != min(k.queued, look) || n > m.cfg.KeyQueue {
+	if n != min(k.queued, look) || n > m.cfg.KeyQueue+k.replays() {
 		m.broken("P5", k, "%d are queued, %d counted, bound %d", n, k.queued, m.cfg.KeyQueue)
 	}
 	for _, s := range k.spill[:min(len(k.spill), look)] {
@@ -91,7 +106,7 @@ func (m *Machine) checkPhase(k *key) {
 	if timed != (k.timerAt >= 0) && !(m.draining && k.phase == blocked) {
 		m.broken("P3", k, "has a timer: %t", k.timerAt >= 0)
 	}
-	if (k.phase == idle) != (k.head == nil) && k.phase != blocked && k.phase != finishing {
+	if (k.phase == idle) != (k.head == nil) && k.phase != blocked && k.phase != finishing && k.phase != onErrand {
 		m.broken("P3", k, "%d are queued", k.queued)
 	}
 	running := k.phase == solving || k.phase == committing || k.phase == blocked && k.retry == commitAgain
@@ -102,12 +117,15 @@ func (m *Machine) checkPhase(k *key) {
 		m.broken("P3", k, "a commit is composed: %t", j != nil && j.composed)
 	}
 	if j != nil && j.composed {
-		if want := m.revision(k.head.record.Offset); j.commit.Revision != want {
+		if want := m.revisionOf(k.head); j.commit.Revision != want {
 			m.broken("I1", k, "commit is of %s, head is %s", j.commit.Revision, want)
 		}
 		if !j.commit.NoRow && (!k.loaded || j.commit.Base != k.checkpoint.Revision || j.commit.Base.Compare(j.commit.Revision) >= 0) {
 			m.broken("I5", k, "commit of %s is over %s, checkpoint is %s, loaded %t", j.commit.Revision, j.commit.Base, k.checkpoint.Revision, k.loaded)
 		}
+	}
+	if k.head != nil && k.head.released && !k.quarantined {
+		m.broken("P8", k, "an observation is replayed of a key that is not quarantined")
 	}
 	if k.phase == solving && len(j.request) == 0 {
 		m.broken("I7", k, "no request is retained")
@@ -130,12 +148,13 @@ func (m *Machine) checkHold(k *key) {
 // checkAll checks every key and every sum: for tests.
 func (m *Machine) checkAll() {
 	var count [phases]int
-	records, again, spills, unpromoted, jobs, quarantined := 0, 0, 0, 0, 0, 0
+	records, again, spills, unpromoted, jobs, quarantined, replays := 0, 0, 0, 0, 0, 0, 0
 	var bytes int64
 	each := func(k *key) {
 		m.checkKey(k, math.MaxInt)
 		count[k.phase]++
 		spills += len(k.spill)
+		replays += k.replays()
 		for it := k.head; it != nil; it = it.next {
 			records++
 			bytes += it.size
@@ -173,7 +192,7 @@ func (m *Machine) checkAll() {
 			undone++
 		}
 	}
-	if undone != records+spills {
+	if undone != records+spills-replays {
 		m.broken("I2", nil, "%d offsets are not done, %d are in hand and %d spilled", undone, records, spills)
 	}
 }

@@ -19,6 +19,7 @@ const (
 	blocked                   // waits for its timer, then does what retry says
 	finishing                 // another prepared commit of its row is being finished
 	settingAside              // observations are being written to the quarantine table
+	onErrand                  // an operator's request waits for an answer
 	phases
 )
 
@@ -30,6 +31,7 @@ const (
 	commitAgain
 	finishAgain
 	setAsideAgain
+	errandAgain
 )
 
 // item is a record in hand.
@@ -41,7 +43,9 @@ type item struct {
 	size    int64
 	again   bool // came by a refetch: takes reserved room
 	refused bool // the quarantine had no room for it
-	counted bool // its delivery has had its verdict in the statistics
+	// It is replayed from quarantine: its row there speaks for it, not the frontier.
+	released bool
+	counted  bool // its delivery has had its verdict in the statistics
 }
 
 // job is what is held for a key's head while it is being decided and committed.
@@ -78,9 +82,11 @@ type key struct {
 	job        *job
 	published  *published
 	cause      *cause
-	setAside   int   // observations written to quarantine by this machine
-	foreign    int64 // floor to hold for a foreign prepared commit; -1 none
-	hold       int64 // floor that the key holds, while holdAt >= 0
+	errand     *errand
+	discarded  stream.Revision // with loaded: what is at or below it was discarded
+	setAside   int             // observations written to quarantine by this machine
+	foreign    int64           // floor to hold for a foreign prepared commit; -1 none
+	hold       int64           // floor that the key holds, while holdAt >= 0
 
 	idleSince    time.Time
 	due          time.Time
@@ -132,8 +138,10 @@ func (k *key) needsRow() bool {
 	return !k.loaded && k.head != nil && k.head.poison == nil
 }
 
-// covers reports whether the key's checkpoint already contains the observation.
-func (k *key) covers(r stream.Revision) bool { return k.loaded && k.checkpoint.Revision.Covers(r) }
+// covers reports whether the observation is done for the key: its checkpoint contains it, or an operator discarded it.
+func (k *key) covers(r stream.Revision) bool {
+	return k.loaded && (k.checkpoint.Revision.Covers(r) || k.discarded.Covers(r))
+}
 
 // keylessPlaces is how many poison records without a key are dead-lettered at once: they have no order among them.
 const keylessPlaces = 64

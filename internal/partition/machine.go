@@ -159,6 +159,12 @@ func (m *Machine) take(in Input) {
 		m.frontierSaved(in)
 	case QuarantineSaved:
 		m.quarantineSaved(in)
+	case Operate:
+		m.operate(in)
+	case AsidesRead:
+		m.asidesRead(in)
+	case DiscardDone:
+		m.discarded(in)
 	case Tick:
 		m.tick()
 	case Drain:
@@ -198,7 +204,7 @@ func (m *Machine) warn(message string, k *key, err error) {
 	if k != nil {
 		w.Key = k.name
 		if k.head != nil {
-			w.Revision = m.revision(k.head.record.Offset)
+			w.Revision = m.revisionOf(k.head)
 		}
 	}
 	m.emit(w)
@@ -206,6 +212,14 @@ func (m *Machine) warn(message string, k *key, err error) {
 
 func (m *Machine) revision(offset int64) stream.Revision {
 	return stream.Revision{Generation: m.tenure.TopicGeneration, Offset: offset}
+}
+
+// revisionOf gives an item's revision: what is released from quarantine may be of an earlier topic generation.
+func (m *Machine) revisionOf(it *item) stream.Revision {
+	if it.released {
+		return it.obs.Identity.Revision
+	}
+	return m.revision(it.record.Offset)
 }
 
 func (m *Machine) identity(r *stream.Record) stream.Identity {

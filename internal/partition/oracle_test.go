@@ -18,7 +18,11 @@ func (s *sim) judge() error {
 		return fmt.Errorf("the frontier ended at %d, the log at %d", got, s.next)
 	}
 	for _, k := range s.keys {
-		if err := s.judgeKey(k, byKey[k]); err != nil {
+		judge := s.judgeKey
+		if s.operator {
+			judge = s.judgeOperated
+		}
+		if err := judge(k, byKey[k]); err != nil {
 			return err
 		}
 	}
@@ -87,7 +91,7 @@ func (s *sim) judgeKey(k string, records []stream.Record) error {
 
 func (s *sim) judgeRow(k string, state KeyState) error {
 	r := s.world.row(stream.Key(k))
-	if r.prepared != nil && !cursed(*r.prepared) {
+	if r.prepared != nil && !s.world.cursed(*r.prepared) {
 		return fmt.Errorf("%s: %s is left prepared", k, r.prepared.Revision)
 	}
 	if got, want := string(r.current.State), string(state.Checkpoint.State); got != want {

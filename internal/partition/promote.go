@@ -98,6 +98,10 @@ func (m *Machine) promoted(in Promoted) {
 		k.published = nil
 		m.unpromoted--
 		m.rehold(k)
+		if k.phase == onErrand && k.errand.promoting {
+			k.errand.promoting = false
+			m.wake(k)
+		}
 		m.rest(k)
 	}
 }

@@ -14,6 +14,7 @@ func (m *Machine) quarantine(k *key, err error) {
 		m.stats.QuarantinedKeys++
 	}
 	k.cause = &cause{class: commit.ClassOf(err).String(), reason: err.Error()}
+	m.errandFailed(k, err)
 	m.warn("key quarantined", k, err)
 	m.endJob(k.job)
 	k.job = nil
@@ -42,13 +43,17 @@ func (m *Machine) markQuarantined(k *key) {
 
 // putAside writes the observations at the head of a quarantined key, up to its next poison record.
 func (m *Machine) putAside(k *key) {
-	if k.setAside >= m.cfg.QuarantineBound {
+	room := min(m.cfg.RestoreBatch, m.cfg.QuarantineBound-k.setAside)
+	if k.head.released {
+		room = 1 // it has its row; this moves what was prepared for it there
+	}
+	if room <= 0 {
 		m.refuseAside(k)
 		m.deadLetter(k)
 		return
 	}
 	var rows []commit.Quarantined
-	for it := k.head; it != nil && it.poison == nil && len(rows) < min(m.cfg.RestoreBatch, m.cfg.QuarantineBound-k.setAside); it = it.next {
+	for it := k.head; it != nil && it.poison == nil && len(rows) < room; it = it.next {
 		rows = append(rows, commit.Quarantined{
 			Tenure: m.tenure, Key: k.name, Revision: it.obs.Identity.Revision,
 			Class: k.cause.class, Reason: k.cause.reason, Record: it.record, At: m.now,
@@ -81,9 +86,11 @@ func (m *Machine) quarantineSaved(in QuarantineSaved) {
 		if err != nil || k.head == nil || k.head.obs.Identity.Revision != in.Rows[i].Revision {
 			break
 		}
-		k.setAside++
 		k.attempts = 0
-		m.stats.QuarantinedRecords++
+		if !k.head.released {
+			k.setAside++
+			m.stats.QuarantinedRecords++
+		}
 		m.finishHead(k, isDone)
 	}
 	if err == nil {

@@ -128,7 +128,7 @@ func (m *Machine) queue(k *key, it *item) {
 // verdict counts what a queued record turned out to be once its key's row is known, so that each delivery moves
 // exactly one counter (A17).
 func (m *Machine) verdict(k *key, it *item) {
-	if it.counted {
+	if it.counted || k.errand != nil && k.errand.begun { // an errand's end says
 		return
 	}
 	it.counted = true
@@ -147,7 +147,9 @@ func (m *Machine) finishHead(k *key, as mark) {
 	if it.again {
 		m.again--
 	}
-	m.complete(it.record.Offset, as)
+	if !it.released {
+		m.complete(it.record.Offset, as)
+	}
 	m.wantSpilled(k)
 }
 

@@ -100,7 +100,7 @@ func (m *Machine) load(k *key, row *commit.Restored) {
 	case own:
 		// Published by us, not promoted yet: it is the base of what comes next.
 		k.checkpoint, k.expired = row.Prepared.Next, false
-	case row.Prepared != nil && !k.quarantined:
+	case row.Prepared != nil && (!k.quarantined || k.head != nil && k.head.released):
 		m.standsThere(k)
 		return
 	default:
@@ -108,6 +108,7 @@ func (m *Machine) load(k *key, row *commit.Restored) {
 		k.checkpoint, k.expired = row.Checkpoint, row.Expired
 		k.foreign = -1
 	}
+	k.discarded = row.Discarded
 	k.loaded = true
 	m.rehold(k)
 	m.dropCovered(k)

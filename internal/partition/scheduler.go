@@ -8,6 +8,9 @@ const maxFinishing = 64
 // wake moves a key that nothing waits for any more to where its next step is taken; without observations it rests.
 func (m *Machine) wake(k *key) {
 	m.timers.remove(k)
+	if m.goOnErrand(k) {
+		return
+	}
 	if k.head == nil {
 		m.enter(k, idle)
 		m.wantSpilled(k)
@@ -42,13 +45,14 @@ func (m *Machine) pump() {
 // next takes the head of a ready key one step on.
 func (m *Machine) next(k *key) {
 	switch {
+	case k.errand != nil && !k.errand.begun && m.goOnErrand(k):
 	case k.head.poison != nil:
 		m.deadLetter(k)
 	case k.covers(k.head.obs.Identity.Revision):
 		// It stood behind a poison record when the row was read.
 		m.headCovered(k)
 		m.wake(k)
-	case k.quarantined:
+	case k.quarantined && (!k.head.released || k.errand == nil):
 		m.putAside(k)
 	default:
 		m.open(k)
@@ -108,7 +112,7 @@ func (m *Machine) expire(k *key) {
 		m.handIn(k)
 	case finishAgain:
 		m.finish(k)
-	case restoreAgain, setAsideAgain:
+	case restoreAgain, setAsideAgain, errandAgain:
 		m.wake(k)
 	}
 }

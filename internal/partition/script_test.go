@@ -69,6 +69,25 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		p := s.promotes[0]
 		s.promotes = s.promotes[1:]
 		return s.step(Promoted{Promotions: p.Promotions, Err: failure(t, d)})
+	case "operate":
+		var id int
+		d.ScanArgs(t, "request", &id)
+		return s.step(Operate{Request: commit.Request{ID: int64(id), Kind: commit.RequestKind(d.CmdArgs[0].Key), Key: stream.Key(d.CmdArgs[1].Key)}})
+	case "asides":
+		in := AsidesRead{Key: key0(d), Err: failure(t, d)}
+		for _, r := range records(t, d.Input) {
+			in.Rows = append(in.Rows, commit.Aside{Revision: stream.Revision{Generation: 1, Offset: r.Offset}, Record: r})
+		}
+		return s.step(in)
+	case "discarded":
+		in := DiscardDone{Key: key0(d), Err: failure(t, d)}
+		d.MaybeScanArgs(t, "rows", &in.Discarded.Rows)
+		if d.HasArg("until") {
+			var until int64
+			d.ScanArgs(t, "until", &until)
+			in.Discarded.Until = stream.Revision{Generation: 1, Offset: until}
+		}
+		return s.step(in)
 	case "finished":
 		return s.step(Finished{Key: key0(d), Err: failure(t, d)})
 	case "saved":
@@ -239,6 +258,9 @@ func (s *script) restored(t *testing.T, d *datadriven.TestData) Restored {
 				row.Expired = true
 			case "quarantined":
 				row.Quarantined = true
+			case "discarded":
+				row.Discarded = checkpoint(t, f[i+1], "").Revision
+				i++
 			case "own": // the commit of a revision that the machine handed in
 				c := s.handedIn(t, row.Key, f[i+1])
 				row.Prepared = &c
@@ -369,6 +391,16 @@ func (s *script) tell(e Effect) string {
 			of = append(of, fmt.Sprintf("%s@%s", q.Key, q.Revision))
 		}
 		return fmt.Sprintf("quarantine %s: %s: %s", strings.Join(of, " "), e.Rows[0].Class, e.Rows[0].Reason)
+	case ReadAsides:
+		return fmt.Sprintf("read asides of %s after %s", e.Key, e.After)
+	case Discard:
+		return fmt.Sprintf("discard %s, floor %d", e.Key, e.Floor)
+	case Answer:
+		how := "done"
+		if e.Answer.Failed {
+			how = "failed"
+		}
+		return fmt.Sprintf("answer %d %s: %s", e.Answer.Request, how, e.Answer.Outcome)
 	case Refetch:
 		return fmt.Sprintf("refetch %v", e.Offsets)
 	case Warn:

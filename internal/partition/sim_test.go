@@ -30,24 +30,25 @@ func TestSim(t *testing.T) {
 
 // sim is one run: events in virtual time.
 type sim struct {
-	rng     *rand.Rand
-	now     time.Time
-	queue   heap[*event]
-	serial  int
-	world   *world
-	cfg     Config
-	pace    float64 // of faults, 0 for none
-	fickle  bool    // solvers of different owners decide differently
-	quiet   bool    // no more faults: all must come to its end
-	current *owner
-	claims  int // takeovers under way
-	keys    []string
-	next    int64 // offset
-	left    int   // records still to come
-	broken  []string
-	crashes int
-	words   int
-	trace   func(string, ...any)
+	rng      *rand.Rand
+	now      time.Time
+	queue    heap[*event]
+	serial   int
+	world    *world
+	cfg      Config
+	pace     float64 // of faults, 0 for none
+	operator bool    // an operator releases and discards
+	fickle   bool    // solvers of different owners decide differently
+	quiet    bool    // no more faults: all must come to its end
+	current  *owner
+	claims   int // takeovers under way
+	keys     []string
+	next     int64 // offset
+	left     int   // records still to come
+	broken   []string
+	crashes  int
+	words    int
+	trace    func(string, ...any)
 }
 
 // owner is one process's tenure.
@@ -72,8 +73,13 @@ type event struct {
 	run    func()
 }
 
-func simulate(seed uint64, t *testing.T) (err error) {
-	s := newSim(seed)
+func simulate(seed uint64, t *testing.T) error {
+	_, err := simulated(seed, t)
+	return err
+}
+
+func simulated(seed uint64, t *testing.T) (s *sim, err error) {
+	s = newSim(seed)
 	if testing.Verbose() && *seeds == 1 {
 		s.trace = t.Logf
 	}
@@ -90,7 +96,7 @@ func simulate(seed uint64, t *testing.T) (err error) {
 		s.queue.remove(e)
 		s.now = e.at
 		if s.now.After(end) {
-			return fmt.Errorf("stuck: frontier %s, log ends at %d, view %+v", s.world.saved.Frontier, s.next, s.view())
+			return s, fmt.Errorf("stuck: frontier %s, log ends at %d, view %+v", s.world.saved.Frontier, s.next, s.view())
 		}
 		e.run()
 		if s.over() {
@@ -98,9 +104,9 @@ func simulate(seed uint64, t *testing.T) (err error) {
 		}
 	}
 	if len(s.broken) > 0 {
-		return errors.New(s.broken[0])
+		return s, errors.New(s.broken[0])
 	}
-	return s.judge()
+	return s, s.judge()
 }
 
 func newSim(seed uint64) *sim {
@@ -130,6 +136,7 @@ func newSim(seed uint64) *sim {
 		s.keys = append(s.keys, fmt.Sprintf("k%d", i))
 	}
 	s.left = 50 + s.rng.IntN(200)
+	s.operator = s.rng.IntN(2) == 0
 	return s
 }
 
@@ -174,6 +181,9 @@ func (s *sim) produce() {
 		switch s.rng.IntN(120) {
 		case 0:
 			word = []string{"!p", "!s", "!c", "!o"}[s.rng.IntN(4)]
+			if s.operator && s.rng.IntN(2) == 0 {
+				word = "!c" // what can be mended
+			}
 		case 1, 2, 3:
 			word = "?" + word
 		case 4:
@@ -195,7 +205,7 @@ func (s *sim) over() bool {
 	if s.current.drained != nil {
 		return true
 	}
-	if f := s.current.m.View().Frontier.Next.Offset; f >= s.next && !s.current.ended && !s.current.m.draining {
+	if f := s.current.m.View().Frontier.Next.Offset; f >= s.next && !s.current.ended && !s.current.m.draining && s.cleared() && s.current.m.promoting == 0 {
 		s.give(s.current, Drain{})
 	}
 	return false
@@ -241,7 +251,8 @@ func (s *sim) recover(t *commit.Tenure) {
 		c := *r.prepared
 		c.Tenure = t
 		// One that nobody can publish may stay behind when the quarantine had no room for its observation.
-		if r.prepared.Revision.Compare(start.Frontier.Next) < 0 && !cursed(c) && !s.world.inLedger(c.Key, c.Revision) {
+		_, released := r.aside[c.Revision.Offset]
+		if !released && r.prepared.Revision.Compare(start.Frontier.Next) < 0 && !s.world.cursed(c) && !s.world.inLedger(c.Key, c.Revision) {
 			s.world.fault("prepared commit %s of %q is below the frontier and not in the ledger above floor %d (H4)", c.Revision, c.Key, start.LedgerFloor)
 		}
 		if s.happens(2) || s.world.finish(t, c.Key) != nil {
@@ -265,6 +276,7 @@ func (s *sim) tick(o *owner) {
 		return
 	}
 	s.give(o, Tick{})
+	s.operate(o)
 	s.after(s.cfg.Tick, func() { s.tick(o) })
 	switch {
 	case o != s.current || s.quiet:
@@ -341,6 +353,8 @@ func isFenced(in Input) bool {
 		errs = append(errs, in.Err)
 	case QuarantineSaved:
 		errs = append(in.Errs, in.Err)
+	case DiscardDone:
+		errs = append(errs, in.Err)
 	default:
 	}
 	for _, err := range errs {
@@ -394,6 +408,12 @@ func (s *sim) effect(o *owner, e Effect) {
 		})
 	case Quarantine:
 		s.soon(func() { s.quarantine(o, e) })
+	case ReadAsides:
+		s.soon(func() { s.readAsides(o, e) })
+	case Discard:
+		s.soon(func() { s.discard(o, e) })
+	case Answer:
+		s.soon(func() { s.answer(o, e) })
 	case Refetch:
 		s.soon(func() { s.refetch(o, e) })
 	case Pause:
@@ -418,7 +438,7 @@ func (s *sim) drained(o *owner, r Report) {
 	}
 	prepared := 0
 	for _, row := range s.world.rows {
-		if row.prepared != nil && !cursed(*row.prepared) {
+		if row.prepared != nil && !s.world.cursed(*row.prepared) {
 			prepared++
 		}
 	}
@@ -515,7 +535,7 @@ func (s *sim) commit(o *owner, c commit.Commit) {
 		}
 		s.soon(func() {
 			switch {
-			case cursed(c):
+			case s.world.cursed(c):
 				answer(0, fmt.Errorf("too large: %w", commit.ErrPermanent))
 			case s.happens(0.7):
 				answer(0, errors.New("broker away"))

@@ -22,7 +22,7 @@ type View struct {
 func (m *Machine) View() View {
 	return View{
 		Frontier: m.frontier(),
-		Keys:     len(m.keys), Waiting: m.count[ready] + m.count[restoring], Active: m.count[solving],
+		Keys:     len(m.keys), Waiting: m.count[ready] + m.count[restoring] + m.count[onErrand], Active: m.count[solving],
 		Committing: m.count[committing], Blocked: m.count[blocked] + m.count[finishing],
 		Quarantined: m.quarantined, Spilled: m.spilled,
 		Unpromoted: m.unpromoted, Queued: m.records, QueuedBytes: m.bytes,
@@ -38,4 +38,5 @@ type Stats struct {
 	Dispatched, Resent, Accepted, Rejected                                  int64
 	Committed, Terminals, Resets, Conflicts, Fenced, Promoted               int64 // Terminals and Resets: within Committed
 	Blocked, Retried, QuarantinedKeys, QuarantinedRecords, Evicted, Spilled int64
+	Released, Discarded                                                     int64 // observations, by operators
 }

@@ -21,6 +21,9 @@ type world struct {
 	published map[stream.Key][]commit.Commit
 	dead      map[int64]int
 	aside     map[int64]int
+	discarded map[int64]bool
+	requests  []*request
+	mended    bool // what no retry could publish can be published now
 	compacted map[int64]bool
 	fault     func(format string, args ...any)
 	// checkedTo is the offset below which all is known to be done.
@@ -28,9 +31,10 @@ type world struct {
 }
 
 type row struct {
-	current     commit.Checkpoint
-	prepared    *commit.Commit
-	quarantined bool
+	current   commit.Checkpoint
+	prepared  *commit.Commit
+	aside     map[int64]stream.Record
+	discarded stream.Revision
 }
 
 type entry struct {
@@ -42,7 +46,7 @@ type entry struct {
 
 func newWorld(fault func(string, ...any)) *world {
 	return &world{
-		rows: map[stream.Key]*row{}, published: map[stream.Key][]commit.Commit{}, dead: map[int64]int{},
+		rows: map[stream.Key]*row{}, published: map[stream.Key][]commit.Commit{}, dead: map[int64]int{}, discarded: map[int64]bool{},
 		aside: map[int64]int{}, compacted: map[int64]bool{}, fault: fault,
 		saved: commit.FrontierWrite{Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}, LeaderEpoch: -1}},
 	}
@@ -77,6 +81,9 @@ func (w *world) prepare(c commit.Commit) (current bool, err error) {
 		// I6: what a prepare folds in is published.
 		if !w.isPublished(c.Key, c.Base) {
 			w.fault("prepare of %s over %s of %q, which is not published", c.Revision, c.Base, c.Key)
+		}
+		if _, ok := r.aside[c.Base.Offset]; ok {
+			w.fault("prepare of %s folds %s of %q, which is still in quarantine (H10)", c.Revision, c.Base, c.Key)
 		}
 		r.current, r.prepared = r.prepared.Next, &c
 	case r.prepared != nil:
@@ -133,6 +140,7 @@ func (w *world) promote(p commit.Promotion) error {
 		w.fault("promotion of %s of %q before its outputs are published (I6)", p.Revision, p.Key)
 	}
 	r.current, r.prepared = r.prepared.Next, nil
+	w.leave(p.Key, r.current.Revision)
 	return nil
 }
 
@@ -146,7 +154,7 @@ func (w *world) finish(t *commit.Tenure, k stream.Key) error {
 		return nil
 	}
 	if !w.inLedger(k, r.prepared.Revision) {
-		if cursed(*r.prepared) {
+		if w.cursed(*r.prepared) {
 			return fmt.Errorf("publish: %w", commit.ErrPermanent)
 		}
 		if _, err := w.publish(t, *r.prepared); err != nil {
@@ -154,6 +162,7 @@ func (w *world) finish(t *commit.Tenure, k stream.Key) error {
 		}
 	}
 	r.current, r.prepared = r.prepared.Next, nil
+	w.leave(k, r.current.Revision)
 	return nil
 }
 
@@ -195,7 +204,7 @@ func (w *world) saveFrontier(f commit.FrontierWrite) error {
 
 // isDone reports whether a record's effect is durable.
 func (w *world) isDone(r *stream.Record) bool {
-	return w.dead[r.Offset] > 0 || w.aside[r.Offset] > 0 || w.compacted[r.Offset] ||
+	return w.dead[r.Offset] > 0 || w.aside[r.Offset] > 0 || w.discarded[r.Offset] || w.compacted[r.Offset] ||
 		w.isPublished(stream.Key(r.Key), stream.Revision{Generation: 1, Offset: r.Offset})
 }
 
@@ -205,7 +214,10 @@ func (w *world) quarantine(q commit.Quarantined) error {
 	}
 	w.aside[q.Revision.Offset] = 1 // the same observation twice is success
 	r := w.row(q.Key)
-	r.quarantined = true
+	if r.aside == nil {
+		r.aside = map[int64]stream.Record{}
+	}
+	r.aside[q.Revision.Offset] = q.Record
 	if r.prepared != nil && r.prepared.Revision == q.Revision {
 		r.prepared = nil // moves into the quarantine row (H10)
 	}
@@ -214,7 +226,7 @@ func (w *world) quarantine(q commit.Quarantined) error {
 
 func (w *world) restore(k stream.Key) commit.Restored {
 	r := w.row(k)
-	out := commit.Restored{Key: k, Checkpoint: r.current, Quarantined: r.quarantined}
+	out := commit.Restored{Key: k, Checkpoint: r.current, Quarantined: len(r.aside) > 0, Discarded: r.discarded}
 	if r.prepared != nil {
 		c := *r.prepared
 		out.Prepared = &c
@@ -222,7 +234,7 @@ func (w *world) restore(k stream.Key) commit.Restored {
 	return out
 }
 
-// cursed says that no retry can publish the commit.
-func cursed(c commit.Commit) bool {
-	return !c.NoRow && len(c.Outputs) > 0 && len(c.Outputs[0].Value) > 2 && string(c.Outputs[0].Value[:2]) == "!c"
+// cursed says that no retry can publish the commit, until it is mended.
+func (w *world) cursed(c commit.Commit) bool {
+	return (!w.mended || w.dead[c.Revision.Offset] > 0) && !c.NoRow && len(c.Outputs) > 0 && len(c.Outputs[0].Value) > 2 && string(c.Outputs[0].Value[:2]) == "!c"
 }
