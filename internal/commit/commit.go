@@ -37,6 +37,8 @@ func (o *Output) Size() int64 {
 type Plan struct {
 	Next    Checkpoint
 	Outputs []Output
+	// Terminal and Reset are the reasons of the terminal that it is and of the reset that it carries, for statistics; empty: none.
+	Terminal, Reset string
 }
 
 // ID tells whether two commits are the same: a digest over everything that a commit writes.

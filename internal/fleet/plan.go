@@ -24,7 +24,14 @@ func (w *Workload) Plan(k partition.KeyState, o partition.Observation, d partiti
 	if err != nil {
 		return commit.Plan{}, err
 	}
-	return commit.Plan{Next: next, Outputs: []commit.Output{w.output(k.Epoch, o, &event)}}, nil
+	plan := commit.Plan{Next: next, Outputs: []commit.Output{w.output(k.Epoch, o, &event)}}
+	if slices.Contains(TerminalReasons(), event.Disposition) {
+		plan.Terminal = event.Disposition
+	}
+	if event.Reset != nil {
+		plan.Reset = event.Reset.Reason
+	}
+	return plan, nil
 }
 
 // Apply is Plan before its event is encoded.

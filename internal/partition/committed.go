@@ -66,17 +66,6 @@ func (m *Machine) isPublished(k *key, position int64) {
 	m.wake(k)
 }
 
-func (m *Machine) countCommit(j *job) {
-	m.stats.Committed++
-	switch j.decision.Kind {
-	case Terminal:
-		m.stats.Terminals++
-	case Reset:
-		m.stats.Resets++
-	case Solved:
-	}
-}
-
 // readAgain reads the row after a refused swap: what is stored covers the head, or the head is judged anew. The first
 // time at once; a key that keeps losing its swaps backs off.
 func (m *Machine) readAgain(k *key, message string, err error) {

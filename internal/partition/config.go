@@ -29,6 +29,7 @@ type Config struct {
 	RestoreBatch      int   // keys a Restore, rows a Quarantine, promotions a Promote
 	Restores          int   // Restore effects out at once; meanwhile other keys gather
 	QuarantineBound   int   // observations a key in quarantine; beyond: dead letters
+	Reasons           Lists // the workload's, for statistics
 }
 
 // DefaultConfig gives the defaults.

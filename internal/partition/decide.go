@@ -14,7 +14,7 @@ func (m *Machine) result(in Result) {
 	}
 	k := m.keys[in.Key]
 	if k == nil || k.phase != solving || k.job.id != in.Job || k.head.obs.Identity.Revision != in.Revision {
-		m.stats.Rejected++
+		m.reject(Obsolete)
 		return
 	}
 	if in.Err != nil {
@@ -22,7 +22,7 @@ func (m *Machine) result(in Result) {
 		return
 	}
 	if in.Decision.Kind < Solved || in.Decision.Kind > Reset {
-		m.stats.Rejected++
+		m.reject(Malformed)
 		return
 	}
 	m.stats.Accepted++
@@ -60,6 +60,7 @@ func (m *Machine) decide(k *key) {
 		return
 	}
 	j.commit = commit.NewCommit(m.tenure, k.name, k.checkpoint.Revision, plan)
+	j.terminal, j.reset = plan.Terminal, plan.Reset
 	m.compose(k)
 }
 
@@ -85,5 +86,5 @@ func (m *Machine) compose(k *key) {
 
 func (m *Machine) handIn(k *key) {
 	m.enter(k, committing)
-	m.emit(Commit{Commit: k.job.commit})
+	m.emit(Commit{Commit: k.job.commit, Recorded: k.head.record.Timestamp})
 }

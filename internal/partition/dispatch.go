@@ -37,7 +37,7 @@ func (m *Machine) open(k *key) {
 		return
 	}
 	if j.decided {
-		m.stats.Rejected++
+		m.reject(Superseded)
 	}
 	j.id, j.request, j.decision, j.decided = id, o.Request, Decision{}, false
 	m.stats.Dispatched++

@@ -64,7 +64,7 @@ func (m *Machine) leavesPrepared() bool {
 }
 
 func (m *Machine) report() Report {
-	r := Report{Frontier: m.frontier(), Prepared: m.unpromoted, Unfinished: m.records + m.spilled, Stats: m.stats}
+	r := Report{Frontier: m.frontier(), Prepared: m.unpromoted, Unfinished: m.records + m.spilled, Stats: m.stats, Reasons: m.reasons}
 	for _, k := range m.keys {
 		if k.job != nil && k.job.composed && !k.job.commit.NoRow || k.foreign >= 0 {
 			r.Prepared++

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"encoding/hex"
+	"time"
 
 	"milepost/internal/commit"
 	"milepost/internal/stream"
@@ -31,7 +32,11 @@ type Dispatch struct {
 }
 
 // Commit hands a decision to the commit stages. Answer: Committed.
-type Commit struct{ Commit commit.Commit }
+type Commit struct {
+	Commit commit.Commit
+	// Recorded is the Kafka timestamp of the observation's record, from which the latency of its commit is measured.
+	Recorded time.Time
+}
 
 // Promote promotes prepared commits that no later prepare of their key has folded in. Answer: Promoted.
 type Promote struct{ Promotions []commit.Promotion }
@@ -108,4 +113,5 @@ type Report struct {
 	Prepared   int // rows of ours left prepared: 0 after a clean drain, but for quarantined evidence
 	Unfinished int // observations in hand that are not done: the next owner's
 	Stats      Stats
+	Reasons    Reasons
 }

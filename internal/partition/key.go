@@ -59,6 +59,8 @@ type job struct {
 	attempt  bool  // a commit of this job was handed in once
 	counted  bool  // takes a place of Config.Jobs
 	floor    int64 // the ledger floor that holds while the commit is on its way
+
+	terminal, reset string // of the plan, for the statistics
 }
 
 // published is a key's commit that is published and not known to be promoted.

@@ -31,6 +31,8 @@ type Machine struct {
 	out    []Effect
 	stats  Stats
 
+	reasons Reasons // parts of stats
+
 	keys    map[stream.Key]*key
 	keyless [keylessPlaces]*key // poison records without a key
 	count   [phases]int

@@ -27,11 +27,13 @@ func (m *Machine) arrived(in Arrived) {
 func (m *Machine) offer(r *stream.Record, again bool) {
 	m.stats.Offered++
 	switch m.tracker.look(r.Offset) {
-	case passed, isDone, isDeadLetter:
-		m.stats.Suppressed++
+	case passed:
+		m.suppress(BelowFrontier)
+	case isDone, isDeadLetter:
+		m.suppress(Covered)
 	case inHand:
 		// A second delivery of an offset in hand is dropped where it stands; the first alone completes it.
-		m.stats.Deferred++
+		m.deferred(Duplicate)
 		m.stats.Coalesced++
 	case isSpilled:
 		m.admit(r, again)
@@ -45,7 +47,7 @@ func (m *Machine) offer(r *stream.Record, again bool) {
 		m.tracker.deliver(r.Offset, r.LeaderEpoch, m.now)
 		if _, ok := m.done[r.Offset]; ok {
 			delete(m.done, r.Offset)
-			m.stats.Suppressed++
+			m.suppress(Covered)
 			m.complete(r.Offset, isDone)
 			return
 		}
@@ -63,13 +65,13 @@ func (m *Machine) admit(r *stream.Record, again bool) {
 	}
 	k := m.at(name, r.Offset)
 	if it.poison == nil && k.covers(it.obs.Identity.Revision) {
-		m.stats.Suppressed++
+		m.suppress(Covered)
 		m.unspill(k, r.Offset)
 		m.complete(r.Offset, isDone)
 		return
 	}
 	if !m.hasRoom(k, r.Offset, again) {
-		m.stats.Deferred++
+		m.deferred(Capacity)
 		m.spill(k, r.Offset, it.poison != nil)
 		return
 	}
@@ -83,10 +85,10 @@ func (m *Machine) decode(r *stream.Record) *item {
 	it := &item{record: *r, size: r.Size()}
 	obs, err := m.work.Decode(&it.record)
 	if err == nil && obs.Key == "" {
-		err = &commit.PoisonError{Reason: "missing_key", Detail: "the observation has no key"}
+		err = &commit.PoisonError{Reason: missingKey, Detail: "the observation has no key"}
 	}
 	if err != nil && !errors.As(err, &it.poison) {
-		it.poison = &commit.PoisonError{Reason: "undecodable", Detail: err.Error()}
+		it.poison = &commit.PoisonError{Reason: undecodable, Detail: err.Error()}
 	}
 	it.obs = obs
 	it.obs.Identity = m.identity(r)
@@ -115,7 +117,7 @@ func (m *Machine) queue(k *key, it *item) {
 	}
 	k.push(it)
 	if it.poison != nil {
-		m.stats.Poison++
+		m.poisoned(it.poison)
 		it.counted = true
 	} else if k.loaded {
 		m.verdict(k, it)

@@ -139,7 +139,7 @@ func (m *Machine) headCovered(k *key) {
 	k.attempts = 0
 	if !it.counted {
 		it.counted = true
-		m.stats.Suppressed++
+		m.suppress(Covered)
 	}
 	m.finishHead(k, isDone)
 }

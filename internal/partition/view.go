@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"maps"
 	"time"
 
 	"milepost/internal/stream"
@@ -16,6 +17,7 @@ type View struct {
 	OldestPending                     time.Time // zero: nothing pending
 	Paused                            bool
 	Stats                             Stats
+	Reasons                           Reasons
 }
 
 // View takes the snapshot. It costs the same however many keys there are.
@@ -26,7 +28,7 @@ func (m *Machine) View() View {
 		Committing: m.count[committing], Blocked: m.count[blocked] + m.count[finishing],
 		Quarantined: m.quarantined, Spilled: m.spilled,
 		Unpromoted: m.unpromoted, Queued: m.records, QueuedBytes: m.bytes,
-		OldestPending: m.tracker.oldest(), Paused: m.paused, Stats: m.stats,
+		OldestPending: m.tracker.oldest(), Paused: m.paused, Stats: m.stats, Reasons: maps.Clone(m.reasons),
 	}
 }
 
