@@ -70,12 +70,15 @@ func (r *refusals) note(e *tracefile.RowError) {
 	}
 }
 
-// verdict is the error that a run with refused rows ends with (V3).
-func (r *refusals) verdict() error {
-	if r.count == 0 {
+// verdict is the error that a run with refused rows ends with (V3); good is how many rows went in.
+func (r *refusals) verdict(good int64) error {
+	switch {
+	case r.count == 0:
 		return nil
+	case good == 0:
+		return errors.New("no row could be used (other column names: --columns; no times: --assume-step)")
 	}
-	return &exitError{exitRefused, fmt.Errorf("%d rows were refused, the others went in", r.count)}
+	return &exitError{exitRefused, fmt.Errorf("%d rows were refused, the other %d went in", r.count, good)}
 }
 
 func newMatch(io streams) *cobra.Command {
@@ -184,7 +187,7 @@ func (m *matching) run(files []string) error {
 		}
 	}
 	fmt.Fprintln(m.io.err)
-	return bad.verdict()
+	return bad.verdict(summary.Observations)
 }
 
 func (m *matching) file(r *offline.Run, name string, bad *refusals) error {

@@ -33,7 +33,7 @@ func reportReplay(s streams, o replayOptions, p ingest.Progress, acked int64, to
 	if err != nil {
 		return err
 	}
-	return bad.verdict()
+	return bad.verdict(acked)
 }
 
 // onTerminal reports whether a stream is a terminal.
