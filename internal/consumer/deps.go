@@ -70,6 +70,12 @@ type Observer struct {
 	Ended      func(p stream.Partition, epoch stream.Epoch, released bool, cause error, r partition.Report)
 	Frontier   func(p stream.Partition, f stream.Frontier, took time.Duration)
 	FetchError func(err error)
+	// Solved: a job was answered, so long after it was handed to the solver.
+	Solved func(took time.Duration, err error)
+	// Committed: an observation's outputs are durable, so long after its record's Kafka timestamp.
+	Committed func(latency time.Duration)
+	// Turned: a worker's loop took a turn, of a kind that Turns lists. One of many is told.
+	Turned func(kind string, took time.Duration)
 	// Gap: records did not start at the expected offset and were fetched again.
 	Gap func(p stream.Partition, expected, got int64)
 	// Difference: the group's committed offset is not the frontier; Postgres wins.

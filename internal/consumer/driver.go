@@ -29,7 +29,8 @@ type driver struct {
 	refused []partition.Dispatch // jobs that the solver had no room for, oldest first
 	inLine  map[partition.JobID]bool
 
-	over bool // the machine has given its last effect
+	turns int  // for the sampling of Observer.Turned
+	over  bool // the machine has given its last effect
 }
 
 func newDriver(w *worker, m *partition.Machine) *driver {
@@ -81,6 +82,10 @@ func (d *driver) run(work context.Context) {
 		}
 	}
 	d.snapshot()
+	if !d.drained { // a drain's report is the machine's own
+		v := d.view.Load()
+		d.report = partition.Report{Frontier: v.Frontier, Prepared: v.Unpromoted, Unfinished: v.Queued + v.Spilled, Stats: v.Stats, Reasons: v.Reasons}
+	}
 }
 
 // takeMail steps through everything that has come.
@@ -107,9 +112,11 @@ func (d *driver) step(ctx context.Context, in partition.Input) {
 	if d.over {
 		return
 	}
-	for _, e := range d.machine.Step(time.Now(), in) {
+	began := time.Now()
+	for _, e := range d.machine.Step(began, in) {
 		d.run1(ctx, e)
 	}
+	d.timed(in, began)
 }
 
 // lose tells the machine that the tenure has ended; it drops everything where it stands.
@@ -149,7 +156,7 @@ func (d *driver) run1(ctx context.Context, e partition.Effect) {
 	case partition.Dispatch:
 		d.dispatch(e)
 	case partition.Commit:
-		d.submit(e.Commit)
+		d.submit(e)
 	case partition.Promote:
 		d.s.c.promotions.add(promotion{mail: d.mail, items: e.Promotions})
 	case partition.SaveFrontier:
@@ -201,16 +208,20 @@ func (d *driver) offerRefused() {
 }
 
 func (d *driver) offerJob(job partition.Dispatch) bool {
-	mail := d.mail
+	mail, observer, began := d.mail, &d.s.c.deps.Observer, time.Now()
 	return d.s.c.deps.Solver.Submit(job, func(decision partition.Decision, err error) {
+		observer.solved(began, err)
 		mail.post(partition.Result{Job: job.Job, Key: job.Key, Revision: job.Revision, Decision: decision, Err: err})
 	})
 }
 
 // submit hands a commit to the stages. The answer goes to the mailbox, also when this worker is gone.
-func (d *driver) submit(c commit.Commit) {
-	mail := d.mail
+func (d *driver) submit(e partition.Commit) {
+	mail, c, observer := d.mail, e.Commit, &d.s.c.deps.Observer
 	d.s.c.deps.Pipeline.Submit(c, func(o commit.Outcome) {
+		if o.Err == nil {
+			observer.committed(e.Recorded)
+		}
 		mail.post(partition.Committed{Key: c.Key, Revision: c.Revision, ID: c.ID, Position: o.Position, Err: o.Err})
 	})
 }

@@ -177,6 +177,7 @@ func (s *session) tellEnd(w *worker, released bool) {
 	attrs := []any{
 		slog.Int("partition", int(w.tenure.Partition.Number)), slog.Int64("epoch", int64(w.tenure.Epoch)), slog.Bool("released", released),
 		slog.String("frontier", w.report.Frontier.String()), slog.Int("prepared", w.report.Prepared), slog.Int("unfinished", w.report.Unfinished),
+		statistics(w.report.Stats),
 	}
 	if cause == nil {
 		s.c.log.Info("drained", attrs...)

@@ -44,7 +44,9 @@ type Status struct {
 	Epoch     stream.Epoch // 0: not acquired
 	Saved     int64        // the frontier that Postgres has
 	View      partition.View
-	Err       error // why it is not acquired or has stopped
+	// End is where the partition's log ends, Stable where it ends for readers that wait for open transactions; -1: not known yet.
+	End, Stable int64
+	Err         error // why it is not acquired or has stopped
 }
 
 // Status gives the partitions that the group has assigned, by number.
@@ -59,7 +61,10 @@ func (c *Consumer) Status() []Status {
 	defer s.mu.Unlock()
 	all := make([]Status, 0, len(s.assigned))
 	for _, sl := range s.assigned {
-		st := Status{Partition: sl.partition, Err: sl.err}
+		st := Status{Partition: sl.partition, Err: sl.err, End: -1, Stable: -1}
+		if sl.ends != nil {
+			st.End, st.Stable = sl.ends.end, sl.ends.stable
+		}
 		if w := sl.worker; w != nil {
 			st.State, st.Epoch, st.Saved = State(w.state.Load()), w.tenure.Epoch, w.tenure.SavedFrontier.Load()
 			if v := w.view.Load(); v != nil {

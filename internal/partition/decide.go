@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"time"
 
 	"milepost/internal/commit"
 )
@@ -86,5 +87,9 @@ func (m *Machine) compose(k *key) {
 
 func (m *Machine) handIn(k *key) {
 	m.enter(k, committing)
-	m.emit(Commit{Commit: k.job.commit, Recorded: k.head.record.Timestamp})
+	recorded := k.head.record.Timestamp
+	if k.head.released {
+		recorded = time.Time{} // it has waited for a person
+	}
+	m.emit(Commit{Commit: k.job.commit, Recorded: recorded})
 }

@@ -34,7 +34,8 @@ type Dispatch struct {
 // Commit hands a decision to the commit stages. Answer: Committed.
 type Commit struct {
 	Commit commit.Commit
-	// Recorded is the Kafka timestamp of the observation's record, from which the latency of its commit is measured.
+	// Recorded is the Kafka timestamp of the observation's record, from which the latency of its commit is measured; zero: it is
+	// not measured.
 	Recorded time.Time
 }
 
