@@ -19,7 +19,7 @@ import (
 func sampleState() *vehicleState {
 	return &vehicleState{
 		lastEvent: time.Date(2026, 3, 1, 8, 0, 0, 123_456_000, time.UTC), served: time.Date(1969, 3, 1, 8, 0, 0, 0, time.UTC),
-		servedAt: roadnet.Point{Lon: -75.1234567, Lat: 39.7}, graph: bytes.Repeat([]byte{3}, 32), matcher: []byte("state"),
+		servedAt: roadnet.Point{Lon: -75.1234567, Lat: 39.7}, pin: pin{version: 12, region: "north", graph: bytes.Repeat([]byte{3}, 32)}, matcher: []byte("state"),
 		nextFinal: 4, nextSeq: 9, pendingReset: ResetOperator,
 	}
 }
@@ -39,7 +39,7 @@ func TestStateRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(s, got, cmp.AllowUnexported(vehicleState{})); d != "" {
+		if d := cmp.Diff(s, got, cmp.AllowUnexported(vehicleState{}, pin{})); d != "" {
 			t.Error(d)
 		}
 	}
@@ -93,7 +93,9 @@ func FuzzDecodeState(f *testing.F) {
 func sampleRequest() *Request {
 	return &Request{
 		Identity: stream.Identity{Partition: stream.Partition{Topic: "raw", Number: 3}, Revision: stream.Revision{Generation: 2, Offset: 77}},
-		Key:      "v1", Base: stream.Revision{Generation: 1, Offset: 5}, Segment: 4, Graph: [32]byte{9}, Closing: []byte("old"), State: []byte("new"),
+		Key:      "v1", Base: stream.Revision{Generation: 1, Offset: 5}, Segment: 4, Region: "north", Graph: [32]byte{9},
+		Closing: []byte("old"), ClosingGraph: [32]byte{8}, State: []byte("new"),
+		Seed: &mapmatch.Observation{Time: time.UnixMicro(5).UTC(), Point: roadnet.Point{Lon: 1}, AccuracyM: math.NaN(), SpeedMPS: 3, Heading: math.NaN()},
 		Observation: mapmatch.Observation{
 			Time: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), Point: roadnet.Point{Lon: 0.1, Lat: math.Nextafter(50, 51)},
 			AccuracyM: 0, SpeedMPS: math.NaN(), Heading: 12,
@@ -201,11 +203,11 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p := planner{w: &Workload{}, event: Event{Schema: EventSchema, Time: time.UnixMicro(1)}}
+		p := planner{w: &Workload{atlas: OneMap(Map{})}, event: Event{Schema: EventSchema, Time: time.UnixMicro(1)}}
 		if _, err := p.change(&judgement{state: &vehicleState{}}, m.GetChange(), false); err != nil {
 			return
 		}
-		if err := p.provisional(m.GetChange()); err != nil {
+		if err := p.provisional(&judgement{}, m.GetChange()); err != nil {
 			return
 		}
 		if b := p.event.AppendJSON(nil); !json.Valid(b) {
@@ -285,8 +287,8 @@ func TestCovers(t *testing.T) {
 		{pt(-10, 89), pt(10, 90), pt(0, 89.9999), true},
 		{pt(-10, 89), pt(10, 90), pt(170, 89.9999), false},
 	} {
-		w := &Workload{cfg: Config{CoverageMarginM: 100}, m: Map{SouthWest: c.sw, NorthEast: c.ne}}
-		if got := w.covers(c.p); got != c.want {
+		m := Map{SouthWest: c.sw, NorthEast: c.ne}
+		if got := m.covers(c.p, 100); got != c.want {
 			t.Errorf("%v in %v to %v: got %v", c.p, c.sw, c.ne, got)
 		}
 	}

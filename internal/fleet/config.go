@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"milepost/internal/roadnet"
 )
 
 // Config holds the fleet workload's settings.
@@ -21,7 +19,7 @@ type Config struct {
 	// Shorter impossible ones are the matcher's to judge: an outlier there costs one observation, a reset the segment.
 	TeleportM   float64 // metres
 	MaxSpeedMPS float64
-	// CoverageMarginM is how far outside the graph's bounds an observation is still served, metres.
+	// CoverageMarginM is how far outside the map's bounds an observation is still served where there is no catalog, metres.
 	CoverageMarginM float64
 	MaxValueBytes   int // of a raw value
 	MaxKeyBytes     int // of a record key
@@ -62,17 +60,4 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Map is what the workload knows of the road network: its identity and its extent.
-type Map struct {
-	Hash                 [32]byte
-	SouthWest, NorthEast roadnet.Point
-}
-
-// MapOf gives a graph's.
-func MapOf(g *roadnet.Graph) Map {
-	m := Map{Hash: g.Hash()}
-	m.SouthWest, m.NorthEast = g.Bounds()
-	return m
 }

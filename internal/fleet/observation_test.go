@@ -27,7 +27,7 @@ func config() fleet.Config {
 
 func workload(tb testing.TB, c fleet.Config, m fleet.Map) *fleet.Workload {
 	tb.Helper()
-	w, err := fleet.New(c, m)
+	w, err := fleet.New(c, fleet.OneMap(m))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 
@@ -13,16 +12,16 @@ import (
 // Workload is the fleet workload: it turns vehicles' positions into paths. It is immutable and pure, so any number of partitions
 // may share one.
 type Workload struct {
-	cfg Config
-	m   Map
+	cfg   Config
+	atlas *Atlas
 }
 
-// New makes the workload over one road network.
-func New(cfg Config, m Map) (*Workload, error) {
+// New makes the workload over an atlas: OneMap, or NewAtlas of a catalog.
+func New(cfg Config, a *Atlas) (*Workload, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Workload{cfg: cfg, m: m}, nil
+	return &Workload{cfg: cfg, atlas: a}, nil
 }
 
 // Open decides an observation's way: a time that goes back and a place outside the map are terminals of the workload's own, in this
@@ -40,14 +39,18 @@ func (w *Workload) Open(k partition.KeyState, o partition.Observation) partition
 	if err != nil { // cannot be: the key is valid UTF-8 and everything else is numbers
 		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}
 	}
-	return partition.Opening{Request: request}
+	r := &w.atlas.regions[j.region]
+	return partition.Opening{Request: request, Region: r.ID, Budget: r.FreshnessBudget}
 }
 
 // judgement is what a checkpoint and an observation say before any solver is asked. Open and Plan both make it, so nothing of it
 // has to be carried between them, and a rolled-back commit leaves nothing behind (A5).
 type judgement struct {
 	state    *vehicleState // what goes on; without matcher state where history is void
+	region   int           // number of the region that serves the observation, unless it is a terminal
 	closing  []byte        // matcher state of the stretch that the reset ends; nil: nothing to flush
+	foreign  []byte        // graph of the closing stretch, where it is not the region's
+	seed     *mapmatch.Observation // last one of the closing stretch, to begin the next with
 	reset    string        // reason; empty: none
 	previous int64         // the checkpoint's segment, 0: never seen
 	segment  int64         // the observation's
@@ -59,12 +62,12 @@ type judgement struct {
 
 func (w *Workload) judge(k partition.KeyState, fix Fix) judgement {
 	j := w.restore(k)
-	switch {
-	case !j.state.lastEvent.IsZero() && !fix.Time.After(j.state.lastEvent):
+	if !j.state.lastEvent.IsZero() && !fix.Time.After(j.state.lastEvent) {
 		j.terminal = TerminalRegression
-	case !w.covers(fix.Point):
+	} else if n, served := w.atlas.resolve(j.state.pin, fix.Point, w.cfg.CoverageMarginM); !served {
 		j.terminal = TerminalUnsupported
-	default:
+	} else {
+		j.region = n
 		w.judgeMove(&j, fix)
 	}
 	j.segment = max(j.previous, 1)
@@ -94,7 +97,8 @@ func (w *Workload) restore(k partition.KeyState) judgement {
 		return j
 	case s.pendingReset != "":
 		j.reset = s.pendingReset
-	case len(s.matcher) > 0 && !bytes.Equal(s.graph, w.m.Hash[:]):
+	case len(s.matcher) > 0 && !w.atlas.knows(s.pin.graph) && (s.pin.region == "" || s.pin.version == w.atlas.version):
+		// No catalog moved it: the map was replaced under it. Where one did, the next served observation finds out.
 		j.reset = ResetStateLost
 	}
 	j.state = s
@@ -109,21 +113,28 @@ func (j *judgement) void() {
 	if s := j.state; s.nextSeq > s.nextFinal {
 		j.retract, j.fromSeq = true, &s.nextFinal
 	}
-	j.state = &vehicleState{lastEvent: j.state.lastEvent, served: j.state.served, servedAt: j.state.servedAt}
+	j.state = &vehicleState{lastEvent: j.state.lastEvent, served: j.state.served, servedAt: j.state.servedAt, pin: j.state.pin}
 }
 
-// judgeMove finds a gap or a teleport; such a reset goes before one that the restore left (A11).
+// judgeMove finds a gap, a teleport, or a region on another graph; such a reset goes before one that the restore left (A11).
 func (w *Workload) judgeMove(j *judgement, fix Fix) {
 	s := j.state
-	if s.served.IsZero() {
-		return
-	}
-	pause := fix.Time.Sub(s.served)
+	moved := s.matcher != nil && string(s.pin.graph) != string(w.atlas.maps[j.region].Hash[:])
 	reason := ""
-	if pause > w.cfg.Gap {
-		reason = ResetGap
-	} else if d := distance(s.servedAt, fix.Point); d > w.cfg.TeleportM && d > w.cfg.MaxSpeedMPS*pause.Seconds() {
-		reason = ResetTeleport
+	if !s.served.IsZero() {
+		pause := fix.Time.Sub(s.served)
+		if pause > w.cfg.Gap {
+			reason = ResetGap
+		} else if d := distance(s.servedAt, fix.Point); d > w.cfg.TeleportM && d > w.cfg.MaxSpeedMPS*pause.Seconds() {
+			reason = ResetTeleport
+		}
+	}
+	if reason == "" && moved {
+		reason = ResetGraphChange
+		if !s.served.IsZero() {
+			// The way from the last place of the old graph to the first of the new one is found on the new one.
+			j.seed = &mapmatch.Observation{Time: s.served, Point: s.servedAt, AccuracyM: math.NaN(), SpeedMPS: math.NaN(), Heading: math.NaN()}
+		}
 	}
 	if reason == "" {
 		return
@@ -131,24 +142,11 @@ func (w *Workload) judgeMove(j *judgement, fix Fix) {
 	j.reset = reason
 	if s.matcher != nil {
 		j.closing = s.matcher
-		j.state = &vehicleState{lastEvent: s.lastEvent, nextFinal: s.nextFinal, nextSeq: s.nextSeq}
+		if moved {
+			j.foreign = s.pin.graph
+		}
+		j.state = &vehicleState{lastEvent: s.lastEvent, nextFinal: s.nextFinal, nextSeq: s.nextSeq, pin: s.pin}
 	}
-}
-
-// covers reports whether the point is on the map, or within the margin around it.
-func (w *Workload) covers(p roadnet.Point) bool {
-	sw, ne := w.m.SouthWest, w.m.NorthEast
-	const metresPerDegree = 111_195
-	dLat := w.cfg.CoverageMarginM / metresPerDegree
-	if p.Lat < sw.Lat-dLat || p.Lat > ne.Lat+dLat {
-		return false
-	}
-	dLon := dLat / max(math.Cos(p.Lat*math.Pi/180), 0.01) // near the poles the margin stops growing
-	if sw.Lon <= ne.Lon {
-		return p.Lon >= sw.Lon-dLon && p.Lon <= ne.Lon+dLon ||
-			p.Lon+360 <= ne.Lon+dLon || p.Lon-360 >= sw.Lon-dLon
-	}
-	return p.Lon >= sw.Lon-dLon || p.Lon <= ne.Lon+dLon // across the antimeridian
 }
 
 // distance is the great-circle distance in metres.
@@ -162,10 +160,16 @@ func distance(a, b roadnet.Point) float64 {
 }
 
 func (w *Workload) request(k partition.KeyState, o partition.Observation, fix Fix, j judgement) *Request {
-	return &Request{
-		Identity: o.Identity, Key: o.Key, Base: k.Checkpoint.Revision, Segment: j.segment, Graph: w.m.Hash,
-		Closing: j.closing, State: j.state.matcher, Observation: fix.Observation,
+	r := &Request{
+		Identity: o.Identity, Key: o.Key, Base: k.Checkpoint.Revision, Segment: j.segment,
+		Region: w.atlas.regions[j.region].ID, Graph: w.atlas.maps[j.region].Hash,
+		Closing: j.closing, Seed: j.seed, State: j.state.matcher, Observation: fix.Observation,
 	}
+	r.ClosingGraph = r.Graph
+	if len(j.foreign) == len(r.ClosingGraph) {
+		r.ClosingGraph = [32]byte(j.foreign)
+	}
+	return r
 }
 
 // dispositionOf gives the label of a matcher's disposition.

@@ -137,7 +137,10 @@ func (p *planner) terminal(reason string) ([]byte, error) {
 		return p.k.Checkpoint.State, nil // untouched (A6)
 	}
 	if j.reset != "" { // the new segment has seen nothing yet: no gap or jump is measured from before it
-		j.state = &vehicleState{lastEvent: j.state.lastEvent}
+		j.state = &vehicleState{lastEvent: j.state.lastEvent, pin: j.state.pin}
+	}
+	if reason == TerminalUnsupported && j.state.pin.region == "" && j.state.matcher == nil {
+		j.state.pin = p.w.atlas.pinTo(0)
 	}
 	if p.fix.Time.After(j.state.lastEvent) {
 		j.state.lastEvent = p.fix.Time
@@ -157,7 +160,7 @@ func (p *planner) reset(reason string) ([]byte, error) {
 	p.announce(j.previous, reason)
 	p.retract(&j)
 	p.event.Disposition = Voided
-	next := &vehicleState{lastEvent: j.state.lastEvent}
+	next := &vehicleState{lastEvent: j.state.lastEvent, pin: j.state.pin}
 	if p.fix.Time.After(next.lastEvent) {
 		next.lastEvent = p.fix.Time
 	}
@@ -197,11 +200,11 @@ func (p *planner) solved(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.provisional(c); err != nil {
+	if err := p.provisional(&j, c); err != nil {
 		return nil, err
 	}
 	next := &vehicleState{
-		lastEvent: p.fix.Time, served: p.fix.Time, servedAt: p.fix.Point, graph: p.w.m.Hash[:],
+		lastEvent: p.fix.Time, served: p.fix.Time, servedAt: p.fix.Point, pin: p.w.atlas.pinTo(j.region),
 		matcher: a.GetState(), nextFinal: nextFinal, nextSeq: c.GetSeq() + 1,
 	}
 	return next.encode()
@@ -271,13 +274,13 @@ func (p *planner) change(j *judgement, c *wire.SolvedChange, broke bool) (int64,
 }
 
 // provisional fills in the newest best position and the way to it.
-func (p *planner) provisional(c *wire.SolvedChange) error {
+func (p *planner) provisional(j *judgement, c *wire.SolvedChange) error {
 	var err error
 	e := &p.event
 	if e.Disposition, err = dispositionOf(mapmatch.Disposition(min(c.GetDisposition(), 255))); err != nil {
 		return err
 	}
-	e.Graph = hex.EncodeToString(p.w.m.Hash[:8])
+	e.Graph = hex.EncodeToString(p.w.atlas.maps[j.region].Hash[:8])
 	seq, supersedes := c.GetSeq(), c.GetSupersedes()
 	e.Seq = &seq
 	if c.GetProvisional() != nil {

@@ -160,7 +160,7 @@ func TestConfigValidate(t *testing.T) {
 	if err := c.Validate(); err == nil {
 		t.Error("an empty configuration is valid")
 	}
-	if _, err := fleet.New(c, fleet.Map{}); err == nil {
+	if _, err := fleet.New(c, fleet.OneMap(fleet.Map{})); err == nil {
 		t.Error("a workload was made of it")
 	}
 }

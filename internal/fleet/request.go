@@ -22,10 +22,14 @@ type Request struct {
 	Key         stream.Key
 	Base        stream.Revision // of the checkpoint that the job starts from
 	Segment     int64           // that the observation falls in
-	Graph       [32]byte
-	Closing     []byte // matcher state to flush first; nil: none
-	State       []byte // matcher state to go on from; nil: a new stretch
-	Observation mapmatch.Observation
+	Region      string
+	Graph       [32]byte // the region's
+	Closing     []byte   // matcher state to flush first; nil: none
+	// ClosingGraph is the closing stretch's: another one where the vehicle has just been moved.
+	ClosingGraph [32]byte
+	Seed         *mapmatch.Observation // last of the closing stretch, for a new one on another graph to begin with; nil: none
+	State        []byte                // matcher state to go on from; nil: a new stretch
+	Observation  mapmatch.Observation
 }
 
 func encodeRequest(r *Request) ([]byte, error) {
@@ -34,11 +38,13 @@ func encodeRequest(r *Request) ([]byte, error) {
 		Topic:   r.Identity.Partition.Topic, Partition: r.Identity.Partition.Number,
 		TopicGeneration: r.Identity.Revision.Generation, Offset: r.Identity.Revision.Offset,
 		Key: string(r.Key), BaseGeneration: r.Base.Generation, BaseOffset: r.Base.Offset, Segment: r.Segment,
-		Graph: r.Graph[:], Closing: r.Closing, State: r.State,
-		Observation: &wire.Fix{
-			TimeUs: r.Observation.Time.UnixMicro(), Lon: r.Observation.Point.Lon, Lat: r.Observation.Point.Lat,
-			AccuracyM: given(r.Observation.AccuracyM), SpeedMps: given(r.Observation.SpeedMPS), HeadingDeg: given(r.Observation.Heading),
-		},
+		Region: r.Region, Graph: r.Graph[:], Closing: r.Closing, State: r.State, Observation: wireFix(&r.Observation),
+	}
+	if r.Closing != nil && r.ClosingGraph != r.Graph {
+		m.ClosingGraph = r.ClosingGraph[:]
+	}
+	if r.Seed != nil {
+		m.Seed = wireFix(r.Seed)
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -56,19 +62,39 @@ func DecodeRequest(b []byte) (*Request, error) {
 	if m.GetVersion() != solveVersion || len(m.GetGraph()) != 32 || m.GetObservation() == nil {
 		return nil, fmt.Errorf("decode solve request: version %d or an incomplete message", m.GetVersion())
 	}
-	o := m.GetObservation()
-	return &Request{
+	r := &Request{
 		Identity: stream.Identity{
 			Partition: stream.Partition{Topic: m.GetTopic(), Number: m.GetPartition()},
 			Revision:  stream.Revision{Generation: m.GetTopicGeneration(), Offset: m.GetOffset()},
 		},
 		Key: stream.Key(m.GetKey()), Base: stream.Revision{Generation: m.GetBaseGeneration(), Offset: m.GetBaseOffset()},
-		Segment: m.GetSegment(), Graph: [32]byte(m.GetGraph()), Closing: orNil(m.GetClosing()), State: orNil(m.GetState()),
-		Observation: mapmatch.Observation{
-			Time: time.UnixMicro(o.GetTimeUs()).UTC(), Point: roadnet.Point{Lon: o.GetLon(), Lat: o.GetLat()},
-			AccuracyM: orNaN(o.AccuracyM), SpeedMPS: orNaN(o.SpeedMps), Heading: orNaN(o.HeadingDeg),
-		},
-	}, nil
+		Segment: m.GetSegment(), Region: m.GetRegion(), Graph: [32]byte(m.GetGraph()), ClosingGraph: [32]byte(m.GetGraph()),
+		Closing: orNil(m.GetClosing()), State: orNil(m.GetState()), Observation: fixOf(m.GetObservation()),
+	}
+	if g := m.GetClosingGraph(); r.Closing != nil && len(g) > 0 {
+		if len(g) != len(r.ClosingGraph) {
+			return nil, fmt.Errorf("decode solve request: the closing graph has %d bytes", len(g))
+		}
+		r.ClosingGraph = [32]byte(g)
+	}
+	if m.GetSeed() != nil {
+		r.Seed = new(fixOf(m.GetSeed()))
+	}
+	return r, nil
+}
+
+func wireFix(o *mapmatch.Observation) *wire.Fix {
+	return &wire.Fix{
+		TimeUs: o.Time.UnixMicro(), Lon: o.Point.Lon, Lat: o.Point.Lat,
+		AccuracyM: given(o.AccuracyM), SpeedMps: given(o.SpeedMPS), HeadingDeg: given(o.Heading),
+	}
+}
+
+func fixOf(m *wire.Fix) mapmatch.Observation {
+	return mapmatch.Observation{
+		Time: time.UnixMicro(m.GetTimeUs()).UTC(), Point: roadnet.Point{Lon: m.GetLon(), Lat: m.GetLat()},
+		AccuracyM: orNaN(m.AccuracyM), SpeedMPS: orNaN(m.SpeedMps), Heading: orNaN(m.HeadingDeg),
+	}
 }
 
 func orNil(b []byte) []byte {

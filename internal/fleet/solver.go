@@ -22,10 +22,20 @@ type Matcher interface {
 type Solver struct {
 	matcher Matcher
 	graph   [32]byte
+	flush   Flusher
 }
+
+// Flusher makes everything of a stretch on another graph final; mapmatch.ErrForeignState where that graph is not at hand.
+type Flusher func(graph [32]byte, state []byte) (mapmatch.Result, error)
 
 // NewSolver makes a solver; graph is the hash of the matcher's graph.
 func NewSolver(m Matcher, graph [32]byte) *Solver { return &Solver{matcher: m, graph: graph} }
+
+// WithFlusher lets the solver close stretches of vehicles that came from another graph; without one their open ends are retracted.
+func (s *Solver) WithFlusher(f Flusher) *Solver {
+	s.flush = f
+	return s
+}
 
 // Solve answers one request. It depends on the request and the graph alone. An error is of class Permanent, but for a request that is
 // for another graph: that is this replica's, not the key's.
@@ -51,7 +61,7 @@ func (s *Solver) Solve(request []byte) (partition.Decision, error) {
 func (s *Solver) answer(r *Request) (*answer, error) {
 	a := &answer{}
 	if r.Closing != nil {
-		closed, err := s.matcher.Flush(r.Closing)
+		closed, err := s.close(r)
 		switch {
 		case errors.Is(err, mapmatch.ErrForeignState):
 			a.closingLost = true
@@ -60,6 +70,9 @@ func (s *Solver) answer(r *Request) (*answer, error) {
 		default:
 			a.closed = &closed
 		}
+	}
+	if r.Seed != nil && s.seeded(a, r) {
+		return a, nil
 	}
 	var err error
 	a.state, a.change, err = s.matcher.Push(r.State, r.Observation)
@@ -71,4 +84,34 @@ func (s *Solver) answer(r *Request) (*answer, error) {
 		return nil, fmt.Errorf("push: %w", err)
 	}
 	return a, nil
+}
+
+func (s *Solver) close(r *Request) (mapmatch.Result, error) {
+	switch {
+	case r.ClosingGraph == r.Graph:
+		return s.matcher.Flush(r.Closing)
+	case s.flush == nil:
+		return mapmatch.Result{}, mapmatch.ErrForeignState
+	}
+	return s.flush(r.ClosingGraph, r.Closing)
+}
+
+// seeded begins the new stretch at the last place of the one on the other graph, so that the way between the two is not lost. It reports
+// false where this graph has no such way: then the new stretch begins with the observation.
+func (s *Solver) seeded(a *answer, r *Request) bool {
+	first, seed, err := s.matcher.Push(nil, *r.Seed)
+	if err != nil || seed.Disposition != mapmatch.Matched || seed.Provisional == nil {
+		return false
+	}
+	state, change, err := s.matcher.Push(first, r.Observation)
+	if err != nil || change.Break != mapmatch.NoBreak {
+		return false
+	}
+	switch change.Disposition {
+	case mapmatch.OffRoad, mapmatch.Outlier, mapmatch.Regressed:
+		return false
+	case mapmatch.Matched, mapmatch.Standing, mapmatch.Interpolated:
+	}
+	a.state, a.change = state, change
+	return true
 }

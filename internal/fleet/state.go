@@ -25,7 +25,7 @@ type vehicleState struct {
 	lastEvent    time.Time // of the newest observation taken; zero: none
 	served       time.Time // of the newest one that a solver saw in this stretch; zero: none
 	servedAt     roadnet.Point
-	graph        []byte
+	pin          pin    // its graph is the matcher state's
 	matcher      []byte // nil: no open stretch
 	nextFinal    int64  // first observation number that is not final
 	nextSeq      int64  // first observation number not used
@@ -35,8 +35,9 @@ type vehicleState struct {
 // encode gives the state's bytes: version, message, CRC32C of both.
 func (s *vehicleState) encode() ([]byte, error) {
 	m := &wire.VehicleState{
-		LastEventUs: s.lastEvent.UnixMicro(), Graph: s.graph, Matcher: s.matcher,
+		LastEventUs: s.lastEvent.UnixMicro(), Graph: s.pin.graph, Matcher: s.matcher,
 		NextFinal: s.nextFinal, NextSeq: s.nextSeq, PendingReset: s.pendingReset,
+		Region: s.pin.region, CatalogVersion: s.pin.version,
 	}
 	if !s.served.IsZero() {
 		m.ServedUs = new(s.served.UnixMicro())
@@ -62,8 +63,9 @@ func decodeState(b []byte) (*vehicleState, error) {
 		return nil, fmt.Errorf("%w: %w", errForeignState, err)
 	}
 	s := &vehicleState{
-		lastEvent: time.UnixMicro(m.GetLastEventUs()).UTC(), graph: m.GetGraph(), nextFinal: m.GetNextFinal(), nextSeq: m.GetNextSeq(),
+		lastEvent: time.UnixMicro(m.GetLastEventUs()).UTC(), nextFinal: m.GetNextFinal(), nextSeq: m.GetNextSeq(),
 		pendingReset: m.GetPendingReset(),
+		pin:          pin{version: m.GetCatalogVersion(), region: m.GetRegion(), graph: m.GetGraph()},
 	}
 	if len(m.GetMatcher()) > 0 {
 		s.matcher = m.GetMatcher()

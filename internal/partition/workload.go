@@ -42,6 +42,10 @@ type Observation struct {
 type Opening struct {
 	Local   *Decision
 	Request []byte // retained byte for byte until a result begins to commit (A9)
+	// Region is whose admission the request takes, and its size the bytes of it; empty: none (A8).
+	Region string
+	// Budget is how long after its record's Kafka timestamp the observation should be committed; 0: not measured (A16).
+	Budget time.Duration
 }
 
 // Decision is what a solver, or the workload itself, decided about one observation.

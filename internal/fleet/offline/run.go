@@ -73,7 +73,7 @@ const topic = "trace"
 // New makes a run over a road network.
 func New(g *roadnet.Graph, opts Options) (*Run, error) {
 	opts.Fleet.Group, opts.Fleet.MatchedTopic, opts.Fleet.DeadLetterTopic = topic, topic, topic
-	w, err := fleet.New(opts.Fleet, fleet.MapOf(g))
+	w, err := fleet.New(opts.Fleet, fleet.OneMap(fleet.MapOf(g)))
 	if err != nil {
 		return nil, err
 	}
