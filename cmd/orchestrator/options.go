@@ -128,7 +128,7 @@ type serviceOptions struct {
 	mode, publish, protocol, topics, start        string
 	listen                                        string
 	lanes, solvers, replication                   int
-	rawPartitions                                 int32
+	rawPartitions, maxRecordBytes                 int32
 	sessionTimeout, maxAge, drainGrace            time.Duration
 	pooler                                        bool
 }
@@ -144,11 +144,12 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.workload, "workload", "fleet", "what records mean: fleet")
 	fs.StringVar(&o.roadMap, "map", "", "road map: an OSM extract (.osm.pbf, .osm, .osm.gz, .osm.bz2)")
 	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared")
-	fs.StringVar(&o.publish, "publish", "transactional", "publication: transactional")
-	fs.StringVar(&o.protocol, "protocol", "classic", "group protocol: classic")
+	fs.StringVar(&o.publish, "publish", "transactional", "publication: transactional (exactly once) or idempotent (at least once, repeats are the same bytes)")
+	fs.StringVar(&o.protocol, "protocol", "classic", "group protocol: classic, or consumer (KIP-848, brokers from 4.3; its session time-out is the brokers' setting)")
 	fs.StringVar(&o.topics, "topics", "check", "create: make missing topics; check: missing topics are an error")
 	fs.Int32Var(&o.rawPartitions, "raw-partitions", 0, "partitions of the raw topic where --topics create makes it; 0: it must exist")
 	fs.IntVar(&o.replication, "replication", 0, "replication factor of topics that we make; 0: the broker's default")
+	fs.Int32Var(&o.maxRecordBytes, "max-record-bytes", 1_000_012, "the most that a record of ours may have; our topics must take it (max.message.bytes)")
 	fs.StringVar(&o.start, "start", "earliest", "where a group without a position begins, first start only: earliest or latest")
 	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
@@ -169,8 +170,12 @@ func (o *serviceOptions) validate() error {
 	}
 	oneOf("workload", o.workload, "fleet")
 	oneOf("mode", o.mode, "prepared")
-	oneOf("publish", o.publish, "transactional")
-	oneOf("protocol", o.protocol, "classic")
+	oneOf("publish", o.publish, "transactional", "idempotent")
+	oneOf("protocol", o.protocol, "classic", "consumer")
+	if o.mode == "deferred" && o.publish == "idempotent" {
+		problems = append(problems, errors.New("--publish idempotent needs --mode prepared: decided again after a crash, "+
+			"an observation could be published under the same identity with other bytes"))
+	}
 	oneOf("topics", o.topics, "create", "check")
 	oneOf("start", o.start, "earliest", "latest")
 	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap, "group": o.group, "raw": o.raw, "prefix": o.prefix} {

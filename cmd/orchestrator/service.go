@@ -135,8 +135,18 @@ func (s *service) connectBroker(ctx context.Context, client publish.ClientConfig
 	if err != nil {
 		return err
 	}
+	err = s.patiently(ctx, "waiting for the brokers", func(ctx context.Context) error {
+		if err := consumer.CheckProtocol(ctx, admin, consumer.Protocol(s.opts.protocol)); err != nil {
+			return err
+		}
+		return s.settlePublishMode(ctx, admin)
+	})
+	if err != nil {
+		return err
+	}
 	s.publisher, err = publish.New(publish.Config{
 		Client: client, Group: s.opts.group, Raw: s.opts.raw, Topics: spec.Topics, Instance: instance, Lanes: s.opts.lanes, Log: s.log,
+		Mode: commit.PublishMode(s.opts.publish), MaxRecordBytes: s.opts.maxRecordBytes,
 	}, &s.metrics.membership, s.store)
 	if err != nil {
 		return usage(err)
@@ -145,7 +155,9 @@ func (s *service) connectBroker(ctx context.Context, client publish.ClientConfig
 }
 
 func (s *service) topicsSpec() publish.TopicsSpec {
-	return publish.TopicsSpec{Topics: publish.Topics{Prefix: s.opts.prefix}, Raw: s.opts.raw, Replication: int16(s.opts.replication)}
+	return publish.TopicsSpec{
+		Topics: publish.Topics{Prefix: s.opts.prefix}, Raw: s.opts.raw, Replication: int16(s.opts.replication), MaxRecordBytes: s.opts.maxRecordBytes,
+	}
 }
 
 // patiently tries until the error is not one of a world that is away; it says so, with backoff from 0.2 to 5 s.
@@ -168,10 +180,11 @@ func (s *service) patiently(ctx context.Context, what string, try func(context.C
 
 // buildWorker makes what decides, commits and consumes.
 func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, instance string) error {
+	southWest, northEast := s.graph.Bounds()
 	cfg := fleet.DefaultConfig()
 	topics := publish.Topics{Prefix: s.opts.prefix}
 	cfg.Group, cfg.MatchedTopic, cfg.DeadLetterTopic, cfg.MaxAge = s.opts.group, topics.Matched(), topics.DeadLetter(), s.opts.maxAge
-	workload, err := fleet.New(cfg, fleet.OneMap(fleet.MapOf(s.graph)))
+	workload, err := fleet.New(cfg, fleet.Map{Hash: s.graph.Hash(), SouthWest: southWest, NorthEast: northEast})
 	if err != nil {
 		return usage(err)
 	}
@@ -192,6 +205,10 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	ccfg.HeartbeatInterval = min(ccfg.HeartbeatInterval, s.opts.sessionTimeout/4)
 	ccfg.DrainGrace, ccfg.Partition.DrainGrace = s.opts.drainGrace, s.opts.drainGrace
 	ccfg.Client = publish.ClientOptions(client)
+	ccfg.Protocol, ccfg.PublishMode = consumer.Protocol(s.opts.protocol), commit.PublishMode(s.opts.publish)
+	if ccfg.PublishMode == commit.Idempotent {
+		ccfg.Lanes = 0 // no transactional ids: a next owner has none to initialise
+	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
 		Owners: s.store, Store: s.store, Pipeline: s.pipeline,
 		Recovery: commit.Recovery{

@@ -126,6 +126,10 @@ func (s *session) swapAll(ctx context.Context, ps []stream.Partition, member str
 			return tenures, err
 		}
 		if err := s.prove(ctx, member, generation); err != nil {
+			if next, ok := s.advanced(err, member, generation); ok {
+				generation = next // captured anew: the epochs are read and the proof is made again
+				continue
+			}
 			return tenures, err
 		}
 		if err := s.stillMember(ctx, member); err != nil {
@@ -165,7 +169,7 @@ func (s *session) claims(ctx context.Context, rows []commit.OwnerRow, member str
 		claims[i] = commit.Claim{
 			Group: s.c.cfg.Group, Partition: row.Partition, Expected: row.Epoch, Generation: generation, MemberID: member,
 			Instance: s.c.cfg.Instance, Lanes: s.c.cfg.Lanes, TopicID: facts.RawID, TopicGeneration: max(row.TopicGeneration, 1),
-			LedgerTopicID: facts.LedgerID, Partitions: facts.Partitions,
+			LedgerTopicID: facts.LedgerID, Partitions: facts.Partitions, PublishMode: facts.PublishMode,
 		}
 		if _, err := io.ReadFull(s.c.deps.Rand, claims[i].Nonce[:]); err != nil {
 			return nil, fmt.Errorf("make a nonce: %w", err)
@@ -207,6 +211,12 @@ func refuse(row commit.OwnerRow, facts topicFacts) error {
 			Remedy: "it was made again, or it is another group's; without it nobody can tell what was published; " +
 				"restore it, or bind the new one with: orchestrator partition ledger --adopt",
 		}
+	case facts.PublishMode != "" && row.PublishMode != facts.PublishMode:
+		return &RefusedError{
+			Partition: row.Partition, What: "the publish mode", Stored: string(row.PublishMode), Found: string(facts.PublishMode),
+			Remedy: "all processes of a group publish in one mode, and it changes only while the group is empty: " +
+				"start this process with the stored mode, or stop every process of the group first",
+		}
 	}
 	return nil
 }
@@ -214,6 +224,9 @@ func refuse(row commit.OwnerRow, facts topicFacts) error {
 // prove asks the group whether it holds member and generation current. A group that is preparing a rebalance says so
 // only to its current generation, which is proof too (measured).
 func (s *session) prove(ctx context.Context, member string, generation int32) error {
+	if s.c.cfg.Protocol == ConsumerGroup {
+		return s.proveEpoch(ctx, member, generation)
+	}
 	req := kmsg.NewPtrHeartbeatRequest()
 	req.Group, req.MemberID, req.Generation = s.c.cfg.Group, member, generation
 	resp, err := req.RequestWith(ctx, s.client)

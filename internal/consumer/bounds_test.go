@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"milepost/internal/commit"
@@ -96,7 +95,7 @@ func (e *endings) first() (time.Time, bool, bool) {
 // P16: the database is a minute away during a revocation: the callback returns within its bound, the partition moves
 // unreleased, and nothing is lost or repeated.
 func TestSlowStoreDuringRevoke(t *testing.T) {
-	bubble(t, 2, func(r *rig) {
+	onProtocols(t, 2, func(r *rig) {
 		t := r.t
 		slow := &slowStore{MemoryStore: r.store}
 		var ends endings
@@ -137,7 +136,7 @@ func TestSlowStoreDuringRevoke(t *testing.T) {
 
 // Design 4: a generation that the group refuses during a drain ends it at once, long before its bound.
 func TestRefusedDuringDrain(t *testing.T) {
-	bubble(t, 2, func(r *rig) {
+	onProtocols(t, 2, func(r *rig) {
 		t := r.t
 		var shut atomic.Bool
 		r.broker.Gate = laneGate(func(lane int) bool { return shut.Load() && lane < 2 })
@@ -152,8 +151,7 @@ func TestRefusedDuringDrain(t *testing.T) {
 		})
 		member, _ := p1.deps.Membership.Generation()
 		// Another member that acquires nothing: only the group itself can tell that the drain is in vain.
-		other := r.newClient(kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(rawTopic), kgo.DisableAutoCommit(),
-			kgo.Balancers(kgo.CooperativeStickyBalancer()))
+		other := r.idler()
 		r.eventually("one drains", func() bool { return len(p1.Status()) == 1 })
 		began := time.Now()
 		r.evict(member)
@@ -175,7 +173,7 @@ func TestRefusedDuringDrain(t *testing.T) {
 
 // P18: a committer that hangs for ever: the process leaves the group with ErrStuck, and its partition is served elsewhere.
 func TestStuckLeaves(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		r.broker.Gate = laneGate(func(lane int) bool { return lane < 2 })
 		p1 := r.start("one", func(c *Config, _ *Deps) { c.StuckAfter = 30 * time.Second })
@@ -199,7 +197,7 @@ func TestStuckLeaves(t *testing.T) {
 
 // A15: a stop while the database is away ends within its bounds, says that it is not released, and costs only a replay.
 func TestStopDuringOutage(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		var down atomic.Bool
 		r.store.Fault = func(string, bool) error {
@@ -234,7 +232,7 @@ func TestStopDuringOutage(t *testing.T) {
 
 // P7, P39: three processes are rolled one after the other under load: every observation once, in order.
 func TestRollingRestart(t *testing.T) {
-	bubble(t, 6, func(r *rig) {
+	onProtocols(t, 6, func(r *rig) {
 		t := r.t
 		procs := []*process{r.start("p0"), r.start("p1"), r.start("p2")}
 		spread := func() bool {
@@ -281,6 +279,14 @@ func TestRollingRestart(t *testing.T) {
 // evict removes a member from the group without its knowing.
 func (r *rig) evict(member string) {
 	r.t.Helper()
+	if r.protocol == ConsumerGroup {
+		leave := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+		leave.Group, leave.MemberID, leave.MemberEpoch = groupName, member, -1
+		if _, err := leave.RequestWith(r.t.Context(), r.client); err != nil {
+			r.t.Fatal(err)
+		}
+		return
+	}
 	leave := kmsg.NewPtrLeaveGroupRequest()
 	leave.Group, leave.MemberID = groupName, member
 	gone := kmsg.NewLeaveGroupRequestMember()
@@ -293,7 +299,7 @@ func (r *rig) evict(member string) {
 
 // Design 3: a lost partition is dropped at once, not drained, and stays unreleased.
 func TestLostDropsAtOnce(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		var shut atomic.Bool
 		r.broker.Gate = laneGate(func(lane int) bool { return shut.Load() && lane < 2 })
@@ -334,7 +340,7 @@ func (h *hangingRecovery) FinishKey(context.Context, *commit.Tenure, stream.Key)
 
 // P34: a recovery that takes long is broken off by a stop at once; the partition stays unreleased for who recovers it.
 func TestStopBreaksOffRecovery(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		hang := &hangingRecovery{}
 		p := r.start("one", func(_ *Config, d *Deps) { d.Recovery = hang })
@@ -354,7 +360,7 @@ func TestStopBreaksOffRecovery(t *testing.T) {
 
 // P8: a partition that is fenced again and again is acquired three times quickly, then stops alone, and is tried again calmly.
 func TestFencedAgainAndAgain(t *testing.T) {
-	bubble(t, 2, func(r *rig) {
+	onProtocols(t, 2, func(r *rig) {
 		t := r.t
 		p := r.start("one")
 		r.eventually("running", p.running(2))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"milepost/internal/commit"
 	"milepost/internal/partition"
 )
 
@@ -18,6 +19,17 @@ const (
 	StartLatest   StartPolicy = "latest"
 )
 
+// Protocol is how the group divides the partitions.
+type Protocol string
+
+// The protocols.
+const (
+	// Classic: the members divide, cooperative-sticky.
+	Classic Protocol = "classic"
+	// ConsumerGroup: the broker divides (KIP-848); brokers from 4.3.
+	ConsumerGroup Protocol = "consumer"
+)
+
 // Config holds the consumer's settings.
 type Config struct {
 	Group       string
@@ -25,9 +37,13 @@ type Config struct {
 	LedgerTopic string
 	Start       StartPolicy // first start only
 	Instance    string      // unique per process start; lane ids derive from it
-	Lanes       int
+	Lanes       int         // transactional producers; 0 in publish mode idempotent
+	Protocol    Protocol
+	// PublishMode is how the pipeline's publisher works: a row of another mode is refused (H9). Idempotent: the group's offsets ride in no
+	// transaction, so hints carry those of busy partitions too.
+	PublishMode commit.PublishMode
 
-	SessionTimeout    time.Duration
+	SessionTimeout    time.Duration // with protocol consumer the broker's own setting counts
 	HeartbeatInterval time.Duration
 	RebalanceTimeout  time.Duration
 	DrainGrace        time.Duration // of a revocation; below the rebalance time-out
@@ -56,7 +72,7 @@ type Config struct {
 // DefaultConfig gives the defaults.
 func DefaultConfig() Config {
 	return Config{
-		Start: StartEarliest, Lanes: 3,
+		Start: StartEarliest, Lanes: 3, Protocol: Classic, PublishMode: commit.Transactional,
 		SessionTimeout: 10 * time.Second, HeartbeatInterval: 2 * time.Second, RebalanceTimeout: 60 * time.Second,
 		DrainGrace: 20 * time.Second, ReleaseTimeout: 3 * time.Second, CloseTimeout: 10 * time.Second,
 		AcquireTimeout: 5 * time.Second, AcquireRetryMin: 100 * time.Millisecond, AcquireRetryMax: 10 * time.Second,
@@ -79,11 +95,25 @@ func (c *Config) Validate() error {
 	if c.Start != StartEarliest && c.Start != StartLatest {
 		return fmt.Errorf("consumer: start is %q, must be earliest or latest", c.Start)
 	}
+	if c.Protocol != Classic && c.Protocol != ConsumerGroup {
+		return fmt.Errorf("consumer: protocol is %q, must be classic or consumer", c.Protocol)
+	}
+	leastLanes := int64(1)
+	switch c.PublishMode {
+	case commit.Transactional:
+	case commit.Idempotent:
+		leastLanes = 0
+	default:
+		return fmt.Errorf("consumer: publish mode is %q, must be transactional or idempotent", c.PublishMode)
+	}
+	if err := c.checkStatic(); err != nil {
+		return err
+	}
 	for _, l := range []struct {
 		name     string
 		got, min int64
 	}{
-		{"lanes", int64(c.Lanes), 1},
+		{"lanes", int64(c.Lanes), leastLanes},
 		{"session timeout", int64(c.SessionTimeout), int64(time.Second)},
 		// Three heartbeats a session: two may be lost.
 		{"session timeout", int64(c.SessionTimeout), 3 * int64(c.HeartbeatInterval)},

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A2, A14, A15: records flow from the first offset; a graceful stop drains, saves the frontier, commits the group's
 // offset, releases the partitions and returns nil.
 func TestGracefulStop(t *testing.T) {
-	bubble(t, 2, func(r *rig) {
+	onProtocols(t, 2, func(r *rig) {
 		t := r.t
 		r.produce(0, numbered("a", 0, 50)...)
 		r.produce(1, numbered("b", 0, 30)...)
@@ -54,7 +54,7 @@ func TestGracefulStop(t *testing.T) {
 
 // P10, P30, A2: a restart goes on exactly at the frontier, also when the group's offsets are gone.
 func TestRestartAtFrontier(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		r.produce(0, numbered("a", 0, 20)...)
 		p := r.start("one")
@@ -98,7 +98,7 @@ func TestFirstStart(t *testing.T) {
 		{"committed beats latest", StartLatest, 4, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, 1, func(r *rig) {
+			onProtocols(t, 1, func(r *rig) {
 				t := r.t
 				r.produce(0, numbered("a", 0, 10)...)
 				if tc.committed >= 0 {
@@ -132,7 +132,7 @@ func TestFirstStart(t *testing.T) {
 // P5, P7, A15: a second process takes over some partitions; the first drains and releases them; nothing is lost or
 // repeated, and the partitions that stay are not acquired again.
 func TestCooperativeHandover(t *testing.T) {
-	bubble(t, 4, func(r *rig) {
+	onProtocols(t, 4, func(r *rig) {
 		t := r.t
 		p1 := r.start("one")
 		r.eventually("one has all", p1.running(4))
@@ -188,7 +188,7 @@ func TestCooperativeHandover(t *testing.T) {
 
 // P8: the row's epoch is raised by hand under a live worker: it acquires again as a new tenure and nothing is lost.
 func TestFencedByHand(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		r.produce(0, numbered("a", 0, 10)...)
 		p := r.start("one")
@@ -214,7 +214,7 @@ func TestFencedByHand(t *testing.T) {
 
 // P31: a topic that was deleted and made again is refused by name of the remedy, and no row is touched.
 func TestRefusesRecreatedTopic(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		r.produce(0, numbered("a", 0, 5)...)
 		p := r.start("one")

@@ -6,6 +6,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"milepost/internal/commit"
 )
 
 // topicFacts is what a claim says about the topics.
@@ -13,6 +15,8 @@ type topicFacts struct {
 	RawID      [16]byte
 	LedgerID   [16]byte
 	Partitions int32 // of the raw topic
+	// PublishMode is ours; empty: not compared.
+	PublishMode commit.PublishMode
 }
 
 // readFacts asks the broker. The request goes out raw: the client's cached metadata may be seconds old, and would let an
@@ -28,7 +32,7 @@ func (s *session) readFacts(ctx context.Context) (topicFacts, error) {
 	if err != nil {
 		return topicFacts{}, fmt.Errorf("read the topics' ids: %w", err)
 	}
-	var facts topicFacts
+	facts := topicFacts{PublishMode: s.c.cfg.PublishMode}
 	found := 0
 	for _, t := range resp.Topics {
 		if t.Topic == nil {

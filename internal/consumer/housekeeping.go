@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"milepost/internal/commit"
 )
 
 // housekeep does what can wait: the group's offsets of quiet partitions, ledger records below the floor, and the watchdog.
@@ -34,12 +36,12 @@ func (s *session) housekeep(intake context.Context) {
 }
 
 // hint commits the group's offset of partitions whose frontier has not moved since the last look: the others' offsets ride in
-// their transactions.
+// their transactions. Where there are none, every offset that moved is committed here.
 func (s *session) hint(intake context.Context) {
 	var quiet []*worker
 	for _, w := range s.running() {
 		saved := w.tenure.SavedFrontier.Load()
-		if saved == w.seen && saved != w.hinted {
+		if (saved == w.seen || s.c.cfg.PublishMode == commit.Idempotent) && saved != w.hinted {
 			quiet = append(quiet, w)
 		}
 		w.seen = saved

@@ -34,23 +34,40 @@ const (
 
 // rig is a broker, a store and as many processes as a test starts, all in one bubble of virtual time.
 type rig struct {
-	t       *testing.T
-	net     *kfake.VirtualNetwork
-	cluster *kfake.Cluster
-	store   *committest.MemoryStore
-	broker  *committest.MemoryBroker
-	client  *kgo.Client
-	admin   *kadm.Client
-	lanes   int // handed out to processes so far
+	t        *testing.T
+	protocol Protocol
+	net      *kfake.VirtualNetwork
+	cluster  *kfake.Cluster
+	store    *committest.MemoryStore
+	broker   *committest.MemoryBroker
+	client   *kgo.Client
+	admin    *kadm.Client
+	lanes    int // handed out to processes so far
 }
 
 // bubble runs a test in virtual time against a broker with so many raw partitions.
 func bubble(t *testing.T, partitions int32, f func(r *rig)) {
 	t.Helper()
+	bubbleWith(t, Classic, partitions, f)
+}
+
+// onProtocols is bubble for each of the group's protocols.
+func onProtocols(t *testing.T, partitions int32, f func(r *rig)) {
+	t.Helper()
+	for _, p := range []Protocol{Classic, ConsumerGroup} {
+		t.Run(string(p), func(t *testing.T) { bubbleWith(t, p, partitions, f) })
+	}
+}
+
+func bubbleWith(t *testing.T, protocol Protocol, partitions int32, f func(r *rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, net: &kfake.VirtualNetwork{}, store: committest.NewMemoryStore(), broker: committest.NewMemoryBroker(64)}
+		r := &rig{t: t, protocol: protocol, net: &kfake.VirtualNetwork{}, store: committest.NewMemoryStore(), broker: committest.NewMemoryBroker(64)}
 		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.ListenFn(r.net.Listen), kfake.Ports(9092),
 			kfake.GroupMinSessionTimeout(100*time.Millisecond),
+			kfake.BrokerConfigs(map[string]string{
+				"group.consumer.heartbeat.interval.ms": "2000", "group.consumer.session.timeout.ms": "10000",
+			}),
 			kfake.SeedTopics(partitions, rawTopic, ledgerTopic))
 		if err != nil {
 			t.Fatal(err)
@@ -79,6 +96,19 @@ func (r *rig) newClient(opts ...kgo.Opt) *kgo.Client {
 		r.t.Fatal(err)
 	}
 	return cl
+}
+
+// idler joins the group as a member that is given partitions and does nothing with them.
+func (r *rig) idler() *kgo.Client {
+	r.t.Helper()
+	opts := []kgo.Opt{
+		kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(rawTopic), kgo.DisableAutoCommit(),
+		kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.HeartbeatInterval(500 * time.Millisecond),
+	}
+	if r.protocol == ConsumerGroup {
+		opts = append(opts, kgo.ServerSideBalancer())
+	}
+	return r.newClient(opts...)
 }
 
 // produce writes records key=value to a partition and returns the first one's offset.
@@ -179,6 +209,7 @@ func (r *rig) start(name string, tune ...func(*Config, *Deps)) *process {
 	p := &process{r: r, log: &logBook{}, formers: &formerBook{}, away: &outageSwitch{conns: map[net.Conn]bool{}}, done: make(chan error, 1)}
 	cfg := DefaultConfig()
 	cfg.Group, cfg.Topic, cfg.LedgerTopic, cfg.Instance, cfg.Lanes = groupName, rawTopic, ledgerTopic, name, 2
+	cfg.Protocol = r.protocol
 	cfg.Client = []kgo.Opt{kgo.SeedBrokers("localhost:9092"), kgo.Dialer(p.away.dialer(r.dial))}
 	pub := &fencedLanes{MemoryBroker: r.broker, store: r.store, first: r.lanes, lanes: cfg.Lanes}
 	r.lanes += cfg.Lanes

@@ -48,9 +48,8 @@ type slot struct {
 	since     time.Time
 	next      time.Time // not tried before
 	attempts  int
-	fences    int      // quick acquisitions after having been fenced, in a row
-	err       error    // why it is not acquired, nil when it was not tried yet
-	ends      *logEnds // nil: not read yet
+	fences    int   // quick acquisitions after having been fenced, in a row
+	err       error // why it is not acquired, nil when it was not tried yet
 }
 
 func (c *Consumer) newSession(work context.Context) (*session, error) {
@@ -83,6 +82,9 @@ func (c *Consumer) newSession(work context.Context) (*session, error) {
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, m map[string][]int32) { s.onLost(m[c.cfg.Topic]) }),
 		kgo.AdjustFetchOffsetsFn(s.adjustOffsets),
 	)
+	if c.cfg.Protocol == ConsumerGroup {
+		opts = append(opts, kgo.ServerSideBalancer()) // with a sticky balancer it asks for the broker's uniform assignor
+	}
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		abort()
@@ -102,7 +104,6 @@ func (s *session) run(ctx, work context.Context) error {
 	wg.Go(func() { s.poll(intake) })
 	wg.Go(func() { s.keep(intake, work) })
 	wg.Go(func() { s.housekeep(intake) })
-	wg.Go(func() { s.watchEnds(intake) })
 
 	var cause error
 	select {

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"milepost/internal/commit"
@@ -29,15 +28,14 @@ func (r *rig) exact(key string, n int) {
 
 // P13, P11, P15: partitions go and come back a hundred times with work in flight; every record is done once.
 func TestAssignRevokeCycles(t *testing.T) {
-	bubble(t, 2, func(r *rig) {
+	onProtocols(t, 2, func(r *rig) {
 		t := r.t
 		p := r.start("one")
 		r.eventually("running", p.running(2))
 		n := 0
 		for range 100 {
 			// Another member takes one partition and leaves at once, doing nothing.
-			other := r.newClient(kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(rawTopic), kgo.DisableAutoCommit(),
-				kgo.Balancers(kgo.CooperativeStickyBalancer()), kgo.HeartbeatInterval(500*time.Millisecond))
+			other := r.idler()
 			for q := range int32(2) {
 				r.produce(q, numbered("k"+string('0'+q), n, 5)...)
 			}
@@ -116,7 +114,7 @@ func TestSilentRejoinEndsTenures(t *testing.T) {
 // P1, P2, H1: a process is cut off from the broker beyond its session; another takes over and goes on; the first comes back
 // and repeats nothing. Its lanes were initialised, for it had not released.
 func TestZombieComesBack(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		zombie := r.start("zombie")
 		r.eventually("running", zombie.running(1))
@@ -148,7 +146,7 @@ func TestRetentionOvertakes(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		name := map[bool]string{false: "while away", true: "while fetching"}[live]
 		t.Run(name, func(t *testing.T) {
-			bubble(t, 2, func(r *rig) {
+			onProtocols(t, 2, func(r *rig) {
 				t := r.t
 				p := r.start("one")
 				r.eventually("running", p.running(2))
@@ -199,7 +197,7 @@ func TestRetentionOvertakes(t *testing.T) {
 // A15, P16: commits hang; a revocation returns within its bound, the partition stays unreleased, and its next owner initialises the
 // lanes and repeats nothing.
 func TestDrainBound(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		gate := make(chan struct{})
 		r.broker.Gate = func(ctx context.Context, _ int, _ []commit.Commit) error {
@@ -242,7 +240,7 @@ func TestDrainBound(t *testing.T) {
 
 // A15: a fence met in a drain is reported as ownership lost, never as a clean end.
 func TestFencedDuringDrain(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		p := r.start("one")
 		r.eventually("running", p.running(1))
@@ -262,7 +260,7 @@ func TestFencedDuringDrain(t *testing.T) {
 
 // A15: database and broker away at the start and in the middle: the process says so, waits and goes on; nothing is lost.
 func TestOutages(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		var down atomic.Bool
 		down.Store(true)
@@ -301,7 +299,7 @@ func TestOutages(t *testing.T) {
 
 // H15a: what cannot be acquired for long makes the process leave the group, so that another may try, and join again.
 func TestGivesUpAndJoinsAgain(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		var down atomic.Bool
 		down.Store(true)
@@ -324,7 +322,7 @@ func TestGivesUpAndJoinsAgain(t *testing.T) {
 
 // Acquisition, step 4: a row that another acquirer moved between proof and swap is read again, not failed.
 func TestSwapRace(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		var once atomic.Bool
 		r.store.Fault = func(op string, done bool) error {
@@ -369,7 +367,7 @@ func TestProofRefused(t *testing.T) {
 
 // P39, P33: the group's offset of a quiet partition follows the frontier without a transaction or a stop.
 func TestIdleHint(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		p := r.start("one")
 		r.produce(0, numbered("a", 0, 7)...)
@@ -390,7 +388,7 @@ func TestIdleHint(t *testing.T) {
 // H2, G5: fenced while a transaction of its own is under way: the new tenure of the same process waits until that is settled,
 // and what it published is not published again.
 func TestSettlesOwnOlderTenure(t *testing.T) {
-	bubble(t, 1, func(r *rig) {
+	onProtocols(t, 1, func(r *rig) {
 		t := r.t
 		gate := make(chan struct{})
 		held := make(chan struct{}, 1)

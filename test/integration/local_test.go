@@ -16,7 +16,11 @@ func startLocal(ctx context.Context, logger *slog.Logger) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	kafka, err := devstack.StartKafka(ctx, devstack.KafkaConfig{Logger: logger})
+	kafka, err := devstack.StartKafka(ctx, devstack.KafkaConfig{Logger: logger, Settings: map[string]string{
+		// With protocol consumer it is the broker that says when a member is dead.
+		"group.consumer.min.session.timeout.ms": "6000", "group.consumer.session.timeout.ms": "6000",
+		"group.consumer.min.heartbeat.interval.ms": "1000", "group.consumer.heartbeat.interval.ms": "1000",
+	}})
 	if err != nil {
 		return nil, errors.Join(err, postgres.Stop())
 	}

@@ -4,6 +4,7 @@ package integration_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,6 +25,7 @@ type Verdict struct {
 	Outputs  int      // committed outputs
 	Lost     []string // raw records without an output
 	Repeated []string // ids seen twice
+	Dropped  int      // repeats of the same bytes, where a reader drops them
 	Foreign  []string // outputs that name no raw record
 	Disorder []string // keys whose revisions do not rise in the output's order
 	Bad      []string // outputs whose headers contradict each other
@@ -39,8 +41,8 @@ func (v Verdict) String() string {
 		return fmt.Sprintf("%d %v", len(list), list[:min(len(list), 3)])
 	}
 
-	return fmt.Sprintf("%d raw, %d outputs; lost %s; repeated %s; foreign %s; disorder %s; bad %s",
-		v.Raw, v.Outputs, first(v.Lost), first(v.Repeated), first(v.Foreign), first(v.Disorder), first(v.Bad))
+	return fmt.Sprintf("%d raw, %d outputs, %d dropped; lost %s; repeated %s; foreign %s; disorder %s; bad %s",
+		v.Raw, v.Outputs, v.Dropped, first(v.Lost), first(v.Repeated), first(v.Foreign), first(v.Disorder), first(v.Bad))
 }
 
 // Judge reads the raw topic and the output topics to their present ends, the
@@ -48,6 +50,21 @@ func (v Verdict) String() string {
 // outputs when their topic is given, too.
 func Judge(t *testing.T, s *Stack, raw string, outputs ...string) Verdict {
 	t.Helper()
+
+	return judgeTopics(t, s, &judge{raw: raw}, outputs)
+}
+
+// JudgeDropping is Judge for a reader of publish mode idempotent: it drops an
+// id that it has seen before, and finds fault with one whose bytes differ.
+func JudgeDropping(t *testing.T, s *Stack, raw string, outputs ...string) Verdict {
+	t.Helper()
+
+	return judgeTopics(t, s, &judge{raw: raw, copies: map[string][sha256.Size]byte{}}, outputs)
+}
+
+func judgeTopics(t *testing.T, s *Stack, j *judge, outputs []string) Verdict {
+	t.Helper()
+	raw := j.raw
 	ctx := limit(t, 2*time.Minute)
 	var v Verdict
 	open := map[string]bool{} // <partition>/<offset> of raw records without an output
@@ -58,7 +75,7 @@ func Judge(t *testing.T, s *Stack, raw string, outputs ...string) Verdict {
 	if err != nil {
 		t.Fatalf("read %s: %v", raw, err)
 	}
-	j := judge{raw: raw, known: maps.Clone(open), open: open, ids: map[string]bool{}, last: map[string]revision{}, verdict: &v}
+	j.known, j.open, j.ids, j.last, j.verdict = maps.Clone(open), open, map[string]bool{}, map[string]revision{}, &v
 	for _, topic := range outputs {
 		if err := readAll(ctx, s.Brokers, topic, kgo.ReadCommitted(), j.take); err != nil {
 			t.Fatalf("read %s: %v", topic, err)
@@ -77,13 +94,38 @@ type judge struct {
 	open    map[string]bool
 	ids     map[string]bool
 	last    map[string]revision // by output topic and key
+	copies  map[string][sha256.Size]byte // by id; nil: a repeat is a fault
 	verdict *Verdict
+}
+
+// copyOf tells that r repeats a record byte for byte.
+func (j *judge) copyOf(r *kgo.Record, id string) bool {
+	if j.copies == nil {
+		return false
+	}
+	sum := sha256.New()
+	for _, b := range [][]byte{[]byte(r.Topic), r.Key, r.Value} {
+		fmt.Fprintf(sum, "%d:%s", len(b), b)
+	}
+	for _, h := range r.Headers {
+		fmt.Fprintf(sum, "%q=%q", h.Key, h.Value)
+	}
+	digest := [sha256.Size]byte(sum.Sum(nil))
+	first, seen := j.copies[id]
+	j.copies[id] = digest
+
+	return seen && first == digest
 }
 
 func (j *judge) take(r *kgo.Record) {
 	v := j.verdict
 	v.Outputs++
 	id, subject := header(r, "ce_id"), header(r, "ce_subject")
+	if j.copyOf(r, id) {
+		v.Dropped++
+
+		return
+	}
 	// <raw topic>/<topic generation>/<partition>/<offset>/<index>
 	parts := strings.Split(strings.TrimPrefix(id, j.raw+"/"), "/")
 	rev, err := parseRevision(header(r, "ce_revision"))
