@@ -44,14 +44,16 @@ type LedgerCutter interface {
 
 // Deps are the parts that a Consumer works with.
 type Deps struct {
-	Owners   commit.Owners
-	Store    commit.Store
-	Pipeline Pipeline
-	Recovery Recovery
-	Formers  Formers
-	Ledger   LedgerCutter
-	Solver   Solver
-	Workload partition.Workload
+	Owners commit.Owners
+	Store  commit.Store
+	// Operations executes operators' requests; nil: none are read.
+	Operations commit.Operations
+	Pipeline   Pipeline
+	Recovery   Recovery
+	Formers    Formers
+	Ledger     LedgerCutter
+	Solver     Solver
+	Workload   partition.Workload
 	// Membership is what the lanes ask for member id and generation; the consumer keeps it current.
 	Membership *Membership
 	// Rand gives nonces and jitter; crypto/rand.Reader in production.

@@ -169,6 +169,12 @@ func (d *driver) run1(ctx context.Context, e partition.Effect) {
 		})
 	case partition.Refetch:
 		d.async.Go(func() { d.mail.post(d.refetcher.fetch(ctx, e.Offsets)) })
+	case partition.ReadAsides:
+		d.async.Go(func() { d.readAsides(ctx, e) })
+	case partition.Discard:
+		d.async.Go(func() { d.discard(ctx, e) })
+	case partition.Answer:
+		d.async.Go(func() { d.answer(ctx, e.Answer) })
 	case partition.Pause:
 		d.setPause(pauseMachine, true)
 	case partition.Resume:

@@ -135,6 +135,9 @@ func (s *session) workerEnded(w *worker) {
 	sl.worker, sl.since, sl.err = nil, now, w.cause
 	attrs := []any{slog.Int("partition", int(sl.partition.Number)), slog.Int64("epoch", int64(w.tenure.Epoch)), slog.Any("err", w.cause)}
 	switch {
+	case errors.Is(w.cause, errSought):
+		sl.next, sl.err = now, nil
+		s.c.log.Info("drained for a seek; acquiring again", attrs[:len(attrs)-1]...)
 	case commit.ClassOf(w.cause) != commit.Fenced:
 		sl.next = now.Add(stoppedRetry)
 		s.c.log.Error("the partition has stopped; the others go on", attrs...)

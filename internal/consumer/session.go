@@ -104,6 +104,7 @@ func (s *session) run(ctx, work context.Context) error {
 	wg.Go(func() { s.poll(intake) })
 	wg.Go(func() { s.keep(intake, work) })
 	wg.Go(func() { s.housekeep(intake) })
+	wg.Go(func() { s.operate(intake) })
 
 	var cause error
 	select {

@@ -34,6 +34,7 @@ type worker struct {
 	retired   chan struct{} // closed: whoever retires it has finished
 	retireOne atomic.Bool
 	told      atomic.Bool // its end has been reported
+	forSeek   atomic.Bool // it drains so that the next tenure can begin elsewhere
 
 	mu       sync.Mutex // guards the position and the pauses
 	next     int64      // the offset that the next record must have
@@ -118,12 +119,22 @@ func (w *worker) run(work context.Context) {
 	w.log.InfoContext(ctx, "recovered", slog.String("frontier", recovered.Frontier.String()), slog.Int("prepared", recovered.Prepared),
 		slog.Int("promoted", recovered.Promoted), slog.Int("published", recovered.Published), slog.Int("failed", len(recovered.Failed)),
 		slog.Duration("took", time.Since(began)))
+	if err := w.seekAsked(ctx, &recovered); err != nil {
+		w.log.Warn("operators' requests to seek wait", slog.Any("err", err))
+		if commit.ClassOf(err) == commit.Fenced {
+			w.cause = err
+			return
+		}
+	}
 	w.state.Store(int32(StateRunning))
 	d := newDriver(w, partition.New(w.s.c.cfg.Partition, w.s.c.deps.Workload, partition.Start{
 		Tenure: w.tenure, Frontier: recovered.Frontier, LedgerFloor: recovered.LedgerFloor, LedgerHighest: recovered.LedgerHighest,
 		Done: recovered.Done, Failed: recovered.Failed,
 	}, time.Now()))
 	d.run(ctx)
+	if w.forSeek.Load() && errors.Is(w.cause, errReleased) && !w.retireOne.Load() {
+		w.cause = errSought
+	}
 }
 
 // recover finishes what earlier owners left, again with backoff while the world is away. A drain, a stop or the tenure's end breaks it off.
