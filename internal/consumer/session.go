@@ -48,8 +48,9 @@ type slot struct {
 	since     time.Time
 	next      time.Time // not tried before
 	attempts  int
-	fences    int   // quick acquisitions after having been fenced, in a row
-	err       error // why it is not acquired, nil when it was not tried yet
+	fences    int      // quick acquisitions after having been fenced, in a row
+	err       error    // why it is not acquired, nil when it was not tried yet
+	ends      *logEnds // nil: not read yet
 }
 
 func (c *Consumer) newSession(work context.Context) (*session, error) {
@@ -105,6 +106,7 @@ func (s *session) run(ctx, work context.Context) error {
 	wg.Go(func() { s.keep(intake, work) })
 	wg.Go(func() { s.housekeep(intake) })
 	wg.Go(func() { s.operate(intake) })
+	wg.Go(func() { s.watchEnds(intake) })
 
 	var cause error
 	select {
