@@ -180,11 +180,10 @@ func (s *service) patiently(ctx context.Context, what string, try func(context.C
 
 // buildWorker makes what decides, commits and consumes.
 func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, instance string) error {
-	southWest, northEast := s.graph.Bounds()
 	cfg := fleet.DefaultConfig()
 	topics := publish.Topics{Prefix: s.opts.prefix}
 	cfg.Group, cfg.MatchedTopic, cfg.DeadLetterTopic, cfg.MaxAge = s.opts.group, topics.Matched(), topics.DeadLetter(), s.opts.maxAge
-	workload, err := fleet.New(cfg, fleet.Map{Hash: s.graph.Hash(), SouthWest: southWest, NorthEast: northEast})
+	workload, err := fleet.New(cfg, fleet.OneMap(fleet.MapOf(s.graph)))
 	if err != nil {
 		return usage(err)
 	}

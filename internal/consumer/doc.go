@@ -27,7 +27,7 @@
 //	G7 Callbacks are bounded by configuration, and wait neither for the group nor for the commit stages.
 //	G8 One partition's end never ends another's worker (A15). Only a refusal that concerns the whole topic ends Run.
 //
-// Goroutines: Consumer.Run starts a session's poller, keeper and housekeeper and waits for each; a session starts a
+// Goroutines: Consumer.Run starts a session's poller, keeper, housekeeper and watcher of ends and waits for each; a session starts a
 // goroutine a worker and waits for it when the partition goes. A worker starts only what ends with its context, and
 // waits for it. The batchers' goroutines end with their queues, and Run waits for them. Callbacks run on the client's goroutine.
 // Only the worker's goroutine touches its machine; only the poller touches a worker's position in the log.
