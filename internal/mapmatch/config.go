@@ -14,6 +14,10 @@ type Config struct {
 	DefaultAccuracyM float64       // metres: of an observation that gives none
 	MinSigmaM        float64       // metres: the least standard deviation that is believed
 	MaxSigmaM        float64       // metres: the greatest
+	TailSigmas       float64       // beyond this many standard deviations a distance costs linearly, not by its square: errors last
+	DetourM          float64       // metres by which a route may differ from the straight distance for one nat, at once
+	DetourMPS        float64       // and more for each of the first 15 seconds between the two
+	DetourLateMPS    float64       // and more for each further second, to a minute
 	SpacingM         float64       // metres between layers, at least: what lies between them gets its place from theirs
 	HeadingNats      float64       // price of a heading across the road, nats; twice that against it
 	HeadingMinMPS    float64       // below this speed a heading is noise
@@ -24,15 +28,17 @@ type Config struct {
 	BeamNats         float64       // candidates this much worse than the best are given up
 	Layers           int           // that may wait for finality, 3 to 40
 	Window           time.Duration // of event time that may wait for finality
+	Away             time.Duration // off the road, at least, for the match to break
 	Gap              time.Duration // without observation: longer ones break the match
 }
 
 // DefaultConfig returns the settings that the figures of the evaluation were measured with.
 func DefaultConfig() Config {
 	return Config{
-		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30, SpacingM: 15,
-		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 40, BanM: 150, PrivateM: 30, MaxSpeedMPS: 55, BeamNats: 15,
-		Layers: 40, Window: 120 * time.Second, Gap: 300 * time.Second,
+		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30,
+		TailSigmas: 1.5, DetourM: 3, DetourMPS: 0.45, DetourLateMPS: 1, SpacingM: 10,
+		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 50, BanM: 150, PrivateM: 30, MaxSpeedMPS: 55, BeamNats: 15,
+		Layers: 40, Window: 120 * time.Second, Away: 20 * time.Second, Gap: 300 * time.Second,
 	}
 }
 
@@ -48,6 +54,10 @@ func (c Config) Validate() error {
 		{"default accuracy (m)", c.DefaultAccuracyM, 0.1, 1000},
 		{"minimum sigma (m)", c.MinSigmaM, 0.5, 100},
 		{"maximum sigma (m)", c.MaxSigmaM, c.MinSigmaM, 300},
+		{"tail (sigmas)", c.TailSigmas, 1, 100},
+		{"detour (m)", c.DetourM, 0.1, 1000},
+		{"detour (m/s)", c.DetourMPS, 0, 100},
+		{"late detour (m/s)", c.DetourLateMPS, 0, 100},
 		{"spacing of layers (m)", c.SpacingM, 0, 100},
 		{"heading price (nats)", c.HeadingNats, 0, 100},
 		{"heading minimum speed (m/s)", c.HeadingMinMPS, 0, 100},
@@ -58,6 +68,7 @@ func (c Config) Validate() error {
 		{"beam (nats)", c.BeamNats, 1, 1000},
 		{"layers", float64(c.Layers), 3, maxLayers},
 		{"window (s)", c.Window.Seconds(), 1, 3600},
+		{"away (s)", c.Away.Seconds(), 0, 3600},
 		{"gap (s)", c.Gap.Seconds(), 1, 3600},
 	} {
 		if !(l.v >= l.lo && l.v <= l.hi) { // written so that NaN fails
@@ -69,7 +80,7 @@ func (c Config) Validate() error {
 
 // hash names the configuration in states. Its text changes whenever a setting or this package's model does.
 func (c Config) hash() uint32 {
-	return crc32.Checksum(fmt.Appendf(nil, "model 1 %+v", c), crc32.MakeTable(crc32.Castagnoli))
+	return crc32.Checksum(fmt.Appendf(nil, "model 2 %+v", c), crc32.MakeTable(crc32.Castagnoli))
 }
 
 // limits are the settings in the units that costs are computed in: cm, cm/s, microseconds, 1/1000 nat.
@@ -78,10 +89,13 @@ type limits struct {
 	minRadius, maxRadius         int32
 	defaultSigma, minSig, maxSig int32
 	headingMin                   int32
+	tail                         int64 // 1/1000 sigma
+	detour                       int64 // cm
+	detourRate, detourLate       int64 // cm/s
 	spacing                      int64
 	uturn, ban, private          int32
 	maxSpeed                     int64
 	beam                         int32
-	window, gap                  int64
+	window, gap, away            int64
 	headingCost                  [181]int32 // by degrees between road and heading
 }

@@ -17,9 +17,10 @@ func newLimits(c Config) limits {
 	l := limits{
 		candidates: c.Candidates, layers: c.Layers,
 		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM),
-		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS), spacing: int64(cm(c.SpacingM)),
+		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS), tail: int64(math.Round(c.TailSigmas * 1000)),
+		detour: int64(cm(c.DetourM)), detourRate: int64(cm(c.DetourMPS)), detourLate: int64(cm(c.DetourLateMPS)), spacing: int64(cm(c.SpacingM)),
 		uturn: cm(c.UTurnM), ban: cm(c.BanM), private: cm(c.PrivateM), maxSpeed: int64(cm(c.MaxSpeedMPS)),
-		beam: int32(math.Round(c.BeamNats * nat)), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(),
+		beam: int32(math.Round(c.BeamNats * nat)), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(), away: c.Away.Microseconds(),
 	}
 	l.defaultSigma = min(max(cm(c.DefaultAccuracyM), l.minSig), l.maxSig)
 	for deg := range l.headingCost {
@@ -38,6 +39,9 @@ func (l *limits) emission(s sighting, e *roadnet.Edge, h *roadnet.Hit) int32 {
 	sigma := int64(max(l.sigma(s), lanes*350/2))
 	d := int64(math.Round(h.DistM * 100))
 	cost := d * d * (nat / 2) / (sigma * sigma)
+	if tail := l.tail * sigma / 1000; d > tail {
+		cost = (2*d - tail) * tail * (nat / 2) / (sigma * sigma)
+	}
 	if s.heading >= 0 && s.speed > l.headingMin {
 		off := int32(math.Round(h.Bearing)) - s.heading
 		if off < 0 {
@@ -65,7 +69,7 @@ func (l *limits) step(from *layer, to sighting) step {
 	dt := min(max(to.at-from.seen, 0), l.gap) / 1000 // ms
 	st := step{
 		crow:  crow(from.s.place, to.place),
-		scale: 300 + 50*min(dt, 60_000)/1000,
+		scale: l.detour + l.detourRate*min(dt, 15_000)/1000 + l.detourLate*min(max(dt-15_000, 0), 45_000)/1000,
 		sigma: int64(max(l.sigma(from.s), l.sigma(to))),
 	}
 	st.reach = int32(min(l.maxSpeed*dt/1000+100_00+6*st.sigma, maxCrow))

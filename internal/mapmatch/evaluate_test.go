@@ -131,6 +131,7 @@ func synthetic(tb testing.TB, dir, name string) []trip {
 // outcome sums up the match of many trips.
 type outcome struct {
 	matchtest.Score
+	drawn          matchtest.Score // the same by the drawn lines alone
 	each           []float64
 	points, breaks int
 	elapsed        time.Duration
@@ -138,6 +139,7 @@ type outcome struct {
 	stateMax       int
 	stateSum       int
 	lags           []int
+	lines          *matchtest.Drawn
 }
 
 func (o *outcome) String() string {
@@ -149,8 +151,8 @@ func (o *outcome) String() string {
 		}
 		return o.lags[min(len(o.lags)-1, int(q*float64(len(o.lags))))]
 	}
-	return fmt.Sprintf("%7d points, mismatch %5.2f %% (missed %.0f m, added %.0f m of %.0f m), median %.2f %%, %d breaks, %6.0f points/s, slowest push %v, state mean %d max %d B, lag p50 %d p95 %d p99 %d points",
-		o.points, 100*o.Mismatch(), o.MissedM, o.AddedM, o.TrueM, 100*o.each[len(o.each)/2], o.breaks, float64(o.points)/o.elapsed.Seconds(), o.slowest.Round(time.Microsecond), o.stateSum/max(1, o.points), o.stateMax, lag(.5), lag(.95), lag(.99))
+	return fmt.Sprintf("%7d points, mismatch %5.2f %%, drawn %5.2f %% (missed %.0f m, added %.0f m of %.0f m), median %.2f %%, %d breaks, %6.0f points/s, slowest push %v, state mean %d max %d B, lag p50 %d p95 %d p99 %d points",
+		o.points, 100*o.Mismatch(), 100*o.drawn.Mismatch(), o.MissedM, o.AddedM, o.TrueM, 100*o.each[len(o.each)/2], o.breaks, float64(o.points)/o.elapsed.Seconds(), o.slowest.Round(time.Microsecond), o.stateSum/max(1, o.points), o.stateMax, lag(.5), lag(.95), lag(.99))
 }
 
 // match runs a trip through a matcher and adds its score.
@@ -184,15 +186,20 @@ func (o *outcome) match(tb testing.TB, m *mapmatch.Matcher, tr *trip, lengths ma
 		tb.Fatal(err)
 	}
 	track.Apply(r)
-	var got []mapmatch.Pair
+	var got, drawn []mapmatch.Pair
 	for _, p := range track.Paths() {
 		got = mapmatch.AppendPairs(got, p)
+		if o.lines != nil {
+			drawn = o.lines.AppendPairs(drawn, matchtest.Line(p))
+		}
 	}
+	o.drawn.Add(matchtest.RouteMismatch(tr.truth, drawn, lengths))
 	s := matchtest.RouteMismatch(tr.truth, got, lengths)
 	o.Add(s)
 	o.each = append(o.each, s.Mismatch())
 	if os.Getenv("MILEPOST_EACH") != "" {
-		tb.Logf("%s: %.2f %% of %.0f m (missed %.0f, added %.0f)", tr.id, 100*s.Mismatch(), s.TrueM, s.MissedM, s.AddedM)
+		dr := matchtest.RouteMismatch(tr.truth, drawn, lengths)
+		tb.Logf("%s: %d points, %.2f %% of %.0f m (missed %.0f, added %.0f; drawn missed %.0f, added %.0f)", tr.id, len(tr.obs), 100*s.Mismatch(), s.TrueM, s.MissedM, s.AddedM, dr.MissedM, dr.AddedM)
 	}
 	return s
 }
@@ -216,7 +223,7 @@ func TestEvaluateSynthetic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var o outcome
+		o := outcome{lines: matchtest.NewDrawn(g)}
 		for _, tr := range synthetic(t, dir, set.name) {
 			o.match(t, m, &tr, lengths)
 		}
@@ -338,7 +345,9 @@ func TestEvaluateKubicka(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		lines := matchtest.NewDrawn(g)
 		for i, st := range steps {
+			sums[i].lines = lines
 			thinned := tr.thin(time.Duration(st.s) * time.Second)
 			sums[i].match(t, m, &thinned, lengths)
 		}

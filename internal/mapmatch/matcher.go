@@ -90,12 +90,12 @@ func (m *Matcher) judge(r *Result, s sighting) {
 	spots := m.spots(s)
 	switch {
 	case len(spots) == 0:
-		m.offRoad(r)
+		m.offRoad(r, s)
 	case len(w.layers) == 0:
 		m.start(r, s, spots)
 	default:
 		m.before = w.chain(m.before, len(w.layers)-1, 0)
-		if !m.extend(s, spots) {
+		if !m.extend(s, spots) && !m.extend(s, m.within(s, m.lim.radius(s), maxCands)) {
 			m.doubt(r, s)
 			return
 		}
@@ -144,7 +144,7 @@ func (m *Matcher) doubt(r *Result, s sighting) {
 	}
 	spots := m.spots(s)
 	if len(spots) == 0 {
-		m.offRoad(r)
+		m.offRoad(r, s)
 		return
 	}
 	m.start(r, s, spots)
@@ -153,12 +153,12 @@ func (m *Matcher) doubt(r *Result, s sighting) {
 // maxOff sightings off the road in a row end a stretch: the vehicle has left the network.
 const maxOff = 5
 
-func (m *Matcher) offRoad(r *Result) {
+func (m *Matcher) offRoad(r *Result, s sighting) {
 	w := &m.w
 	r.Disposition = OffRoad
 	w.doubts = 0
 	w.off = min(w.off+1, maxOff)
-	if w.off == maxOff && len(w.layers) > 0 {
+	if w.off == maxOff && len(w.layers) > 0 && s.at-w.good.at >= m.lim.away {
 		m.close(r, BreakOffRoad)
 		w.off = maxOff
 	}

@@ -20,8 +20,11 @@ type spot struct {
 }
 
 // spots finds the candidate places of a sighting, cheapest first.
-func (m *Matcher) spots(s sighting) []spot {
-	m.hits = m.g.Near(m.hits[:0], s.place.point(), float64(m.lim.radius(s))/100)
+func (m *Matcher) spots(s sighting) []spot { return m.within(s, m.lim.radius(s), m.lim.candidates) }
+
+// within finds the candidate places within a radius in cm, at most so many.
+func (m *Matcher) within(s sighting, radius int32, most int) []spot {
+	m.hits = m.g.Near(m.hits[:0], s.place.point(), float64(radius)/100)
 	m.found = m.found[:0]
 	for i := range m.hits {
 		h := &m.hits[i]
@@ -31,7 +34,7 @@ func (m *Matcher) spots(s sighting) []spot {
 	slices.SortFunc(m.found, func(a, b spot) int {
 		return cmp.Or(cmp.Compare(a.emission, b.emission), cmp.Compare(a.edge, b.edge))
 	})
-	return m.found[:min(len(m.found), m.lim.candidates)]
+	return m.found[:min(len(m.found), most)]
 }
 
 // begin starts a stretch at a sighting.
