@@ -68,7 +68,7 @@ func table() []row {
 	return []row{
 		{words, "internal/stream", nil, nil, "key, offset, revision, epoch, frontier, identities"},
 		{words, "internal/wire", nil, []string{"google.golang.org/protobuf"}, "internal messages, generated from proto/"},
-		{words, "internal/roadnet", nil, []string{"github.com/paulmach/osm", "google.golang.org/protobuf"}, "OSM to directed graph, turn rules, spatial index, bounded shortest path"},
+		{words, "internal/roadnet", nil, []string{"github.com/paulmach/osm", "google.golang.org/protobuf", "github.com/pelletier/go-toml/v2"}, "OSM to directed graph, vehicle profiles, turn rules, spatial index, bounded shortest path"},
 		{words, "internal/tracefile", nil, nil, "GPX, CSV and JSON-lines traces, read as a stream"},
 		{protocol, "internal/traffic", []string{"internal/roadnet"}, []string{"math/rand/v2"}, "simulated vehicles that drive legal routes, with seeded noise"},
 		{protocol, "internal/commit", []string{"internal/stream", "internal/wire"}, []string{"google.golang.org/protobuf"}, "prepare, publish, promote; ledger, recovery, error classes; Store and Publisher interfaces"},

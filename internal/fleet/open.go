@@ -211,7 +211,7 @@ func enteredOf(t roadnet.Turn) (string, error) {
 	switch t {
 	case roadnet.TurnFree:
 		return "", nil
-	case roadnet.TurnBanned:
+	case roadnet.TurnBanned, roadnet.TurnClosed: // no search leads past a closed barrier
 		return EnteredBanned, nil
 	case roadnet.TurnU:
 		return EnteredUTurn, nil

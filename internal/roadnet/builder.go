@@ -39,9 +39,12 @@ type Builder struct {
 	refs  []int64 // node ids of all ways
 	turns []rawTurn
 	stats ImportStats
+	rules rules
+	note  func(Finding)
 
 	// From the first node on.
-	needed   []int64 // ids, ascending
+	barriers map[int32]obstacle // of needed nodes that bear one
+	needed   []int64            // ids, ascending
 	place    []vertex
 	state    []nodeState
 	known    int // of needed
@@ -60,21 +63,46 @@ type nodeState uint8
 const (
 	nodeKnown nodeState = 1 << iota
 	nodeGate
-	nodeClosed
+	nodeClosed   // to every class of the graph
 	nodeUsed     // by one way
 	nodeJunction // by more, or an end
 )
 
-// NewBuilder begins a graph. With a box, only ways of which a segment may touch it are taken, and those whole.
-func NewBuilder(box *Box) *Builder { return &Builder{box: box} }
+// obstacle says to which classes a node's barrier is closed, and to which passing it costs.
+type obstacle struct{ closed, gate Vehicles }
 
-// AddWay takes a way if it is for cars. The slices are copied.
+// NewBuilder begins a graph for cars. With a box, only ways of which a segment may touch it are taken, and those whole.
+func NewBuilder(box *Box) *Builder { return NewBuilderFor(ImportOptions{Box: box}) }
+
+// NewBuilderFor begins a graph for the vehicles, and by the profiles, of the options.
+func NewBuilderFor(opt ImportOptions) *Builder {
+	b := &Builder{
+		box: opt.Box, note: opt.Note, barriers: map[int32]obstacle{},
+		rules: rules{set: opt.Vehicles & AllVehicles(), profiles: opt.Profiles, contraflow: opt.Contraflow},
+	}
+	if b.rules.set == 0 {
+		b.rules.set = SetOf(Car)
+	}
+	if b.rules.profiles == nil {
+		b.rules.profiles = DefaultProfiles()
+	}
+	return b
+}
+
+// found reports what is odd about an object.
+func (b *Builder) found(kind MemberKind, id int64, text string) {
+	if b.note != nil {
+		b.note(Finding{Kind: kind, ID: id, Text: text})
+	}
+}
+
+// AddWay takes a way if one of the classes of vehicles may use it. The slices are copied.
 func (b *Builder) AddWay(id int64, refs []int64, tags Tags) {
 	if b.needed != nil {
 		b.err = fmt.Errorf("way %d: %w", id, ErrOrder)
 		return
 	}
-	attr, ok := readWay(tags)
+	attr, ok := b.rules.readWay(tags)
 	if !ok {
 		return
 	}
@@ -99,14 +127,39 @@ func (b *Builder) AddNode(id, lonE7, latE7 int64, tags Tags) {
 	b.place[i] = vertex{lon: int32(lonE7), lat: int32(latE7)}
 	b.state[i] |= nodeKnown
 	b.known++
-	switch readBarrier(tags) {
-	case barrierPrivate:
+	if len(tags) > 0 {
+		b.addBarrier(int32(i), tags)
+	}
+}
+
+func (b *Builder) addBarrier(i int32, tags Tags) {
+	var o obstacle
+	for v := range Vehicle(numVehicles) {
+		if !b.rules.set.Has(v) {
+			continue
+		}
+		switch b.rules.profiles.of[v].readBarrier(tags) {
+		case barrierPrivate:
+			o.gate |= v.bit()
+		case barrierClosed:
+			o.closed |= v.bit()
+		case barrierOpen:
+		}
+	}
+	if o.gate != 0 {
 		b.state[i] |= nodeGate
 		b.stats.GatedNodes++
-	case barrierClosed:
+	}
+	switch {
+	case o.closed == b.rules.set:
 		b.state[i] |= nodeClosed
 		b.stats.ClosedNodes++
-	case barrierOpen:
+	case o.closed != 0: // an edge ends there, and turn rules keep some classes from going on
+		b.state[i] |= nodeJunction
+		b.stats.ClosedNodes++
+	}
+	if o != (obstacle{}) {
+		b.barriers[i] = o
 	}
 }
 
@@ -170,12 +223,12 @@ func (b *Builder) Build() (*Graph, error) {
 	g := l.graph()
 	b.applyTurns(g, l)
 	setComponents(g)
+	setStrong(g)
 	var err error
 	if g.grid, err = buildGrid(g.geomOff, g.vertices); err != nil {
 		return nil, err
 	}
 	g.stats = b.stats
-	g.stats.Bans = len(g.banned)
 	g.hash = hashGraph(g)
 	return g, nil
 }

@@ -352,6 +352,7 @@ func TestTurns(t *testing.T) {
 		{"a from that does not meet", `only_straight_on side J je`, "", broken},
 		{"only onto a road not for cars must not close the junction", `only_straight_on we J bus`, "", broken},
 		{"over a way", `no_u_turn we je side`, "", viaWay},
+		{"over a way that does not meet", `no_u_turn sj side jn`, "", broken},
 		{"twice the same", "no_left_turn we J jn\nno_left_turn we J jn", "W-N", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,8 +13,16 @@ const (
 	ClassRoad // highway=road: not yet classified by the mappers
 	ClassService
 	ClassTrack
-	ClassPedestrian // only where motor vehicles are allowed by a tag
+	ClassPedestrian // for motor vehicles only where a tag allows them
 	ClassFerry
+	ClassBusway
+	ClassCycleway
+	ClassFootway
+	ClassPath
+	ClassBridleway
+	ClassSteps
+
+	numClasses = 20
 )
 
 // String returns the value of OSM's highway tag, or "ferry".
@@ -46,12 +54,24 @@ func (c Class) String() string {
 		return "pedestrian"
 	case ClassFerry:
 		return "ferry"
+	case ClassBusway:
+		return "busway"
+	case ClassCycleway:
+		return "cycleway"
+	case ClassFootway:
+		return "footway"
+	case ClassPath:
+		return "path"
+	case ClassBridleway:
+		return "bridleway"
+	case ClassSteps:
+		return "steps"
 	default:
 		return "unknown"
 	}
 }
 
-// classOf reads a highway tag. Values that no car may use, and those of roads that do not exist yet or any more, have no class.
+// classOf reads a highway tag. Those of roads that do not exist yet or any more, and of what is no way, have no class.
 func classOf(highway string) (c Class, link bool) {
 	switch highway {
 	case "motorway":
@@ -88,57 +108,22 @@ func classOf(highway string) (c Class, link bool) {
 		return ClassTrack, false
 	case "pedestrian":
 		return ClassPedestrian, false
+	case "busway":
+		return ClassBusway, false
+	case "cycleway":
+		return ClassCycleway, false
+	case "footway":
+		return ClassFootway, false
+	case "path":
+		return ClassPath, false
+	case "bridleway":
+		return ClassBridleway, false
+	case "steps":
+		return ClassSteps, false
 	default:
 		return 0, false
 	}
 }
 
-// freeFlow is the speed in km/h where no limit is tagged.
-func (c Class) freeFlow(link bool) uint8 {
-	if link {
-		return c.linkSpeed()
-	}
-	switch c {
-	case ClassMotorway:
-		return 105
-	case ClassTrunk:
-		return 90
-	case ClassPrimary:
-		return 70
-	case ClassSecondary:
-		return 60
-	case ClassTertiary:
-		return 50
-	case ClassUnclassified:
-		return 45
-	case ClassResidential:
-		return 35
-	case ClassRoad:
-		return 30
-	case ClassLivingStreet:
-		return 12
-	case ClassFerry:
-		return 20
-	case ClassPedestrian:
-		return 8
-	case ClassService, ClassTrack:
-		return 15
-	default:
-		return 15
-	}
-}
-
-func (c Class) linkSpeed() uint8 {
-	switch c {
-	case ClassMotorway:
-		return 60
-	case ClassTrunk:
-		return 50
-	case ClassPrimary:
-		return 45
-	case ClassSecondary:
-		return 40
-	case ClassTertiary, ClassUnclassified, ClassResidential, ClassLivingStreet, ClassRoad, ClassService, ClassTrack, ClassPedestrian, ClassFerry:
-	}
-	return 35
-}
+// small says that a road yields to the others at a crossing: a yard's drive, a track, a path.
+func (c Class) small() bool { return c >= ClassService && c != ClassBusway }

@@ -1,9 +1,6 @@
 package roadnet
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // setComponents numbers the weakly connected pieces, the one with the most edges first.
 func setComponents(g *Graph) {
@@ -23,21 +20,30 @@ func setComponents(g *Graph) {
 		parent[max(a, b)] = min(a, b)
 	}
 	size := make([]int32, len(parent))
+	first := make([]int32, len(parent))
 	for i := range g.edges {
 		size[root(g.edges[i].From)]++
 	}
-	var roots []NodeIndex
-	for n, s := range size {
-		if s > 0 {
-			roots = append(roots, NodeIndex(n))
-		}
+	for n := range first {
+		first[n] = int32(n)
 	}
-	slices.SortFunc(roots, func(a, b NodeIndex) int { return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(a, b)) })
-	rank := size
-	for r, n := range roots {
-		rank[n] = int32(r)
-	}
+	ranks := rankBySize(size, first)
 	for i := range g.edges {
-		g.edges[i].Component = rank[root(g.edges[i].From)]
+		g.edges[i].Component = ranks[root(g.edges[i].From)]
 	}
+}
+
+// rankBySize numbers pieces by their sizes, the biggest 0; of equal ones the one with the lowest first member comes first. Pieces without
+// a member come last.
+func rankBySize(size, first []int32) []int32 {
+	order := make([]int32, len(size))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return sortKey(size[a], size[b], first[a], first[b]) })
+	ranks := make([]int32, len(size))
+	for rank, i := range order {
+		ranks[i] = int32(rank)
+	}
+	return ranks
 }

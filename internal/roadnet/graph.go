@@ -1,7 +1,5 @@
 package roadnet
 
-import "slices"
-
 // NodeIndex is the dense number of a junction. It means something only together with the graph's hash.
 type NodeIndex int32
 
@@ -17,7 +15,7 @@ type Class uint8
 // Flags are an edge's properties.
 type Flags uint16
 
-// The flags of edges.
+// The flags of edges. Those of access speak of the first class of vehicles that may use the way: of a car where it may.
 const (
 	FlagOneway Flags = 1 << iota
 	FlagRoundabout
@@ -27,6 +25,8 @@ const (
 	FlagPrivate // access private, destination, delivery, a gate: passable in matching, at a cost
 	FlagLink    // slip road
 	FlagService
+	FlagContraflow // against a one-way street
+	FlagPosted     // SpeedKMH is a posted limit, or that of a ferry's timetable
 )
 
 // Point is a position in degrees.
@@ -40,11 +40,14 @@ type Edge struct {
 	LengthCM  int32     // along the geometry
 	Twin      EdgeIndex // the opposite direction, NoEdge on a one-way
 	Component int32     // of the weakly connected piece; 0 is the biggest
-	SpeedKMH  uint8     // free flow: tagged or by class
+	SpeedKMH  uint8     // free flow: tagged or by class; see Graph.Speed for other classes than the first
 	Lanes     uint8     // of this direction, 0 unknown
 	Layer     int8
 	Class     Class
 	Flags     Flags
+	Access    Vehicles // that may use it in this direction
+	Private   Vehicles // for which that is a matter of having business there
+	Contra    Vehicles // that may use the road, but not in this direction
 }
 
 // EdgeKey is the stable name of an edge in outputs: it means the same in every build of the same map.
@@ -77,12 +80,17 @@ const (
 	TurnFree   Turn = iota
 	TurnBanned      // by a restriction: costed in matching, never a wall (M28)
 	TurnU           // onto the same road's other direction
+	TurnClosed      // by a barrier that only other classes of vehicles pass
 )
 
 // Graph is an immutable directed road network; safe for concurrent use.
 type Graph struct {
-	hash  [32]byte
-	stats ImportStats
+	hash       [32]byte
+	stats      ImportStats
+	vehicles   Vehicles
+	contraflow bool
+	profile    string // digest of the profiles
+	pace       []pace // of each class
 
 	nodeID    []int64
 	nodePlace []vertex
@@ -98,8 +106,8 @@ type Graph struct {
 	outOff []int32 // of each node: its first entry in out; one more entry at the end
 	out    []EdgeIndex
 
-	banned  []uint64 // from<<32 | to, ascending
-	banFrom []uint64 // bit set of the edges that banned holds as from
+	turns  turns
+	strong [numVehicles][]int32 // of each edge, for the classes of the graph
 
 	grid grid
 }
@@ -197,28 +205,6 @@ func (g *Graph) tangent(i, first, last int32, back bool) float64 {
 // Out returns the edges that leave a node, ascending. The caller must not change it.
 func (g *Graph) Out(n NodeIndex) []EdgeIndex { return g.out[g.outOff[n]:g.outOff[n+1]] }
 
-// Turn says what the turn rules make of going from one edge to the next; to must leave from's end node. A banned turn back is TurnBanned.
-func (g *Graph) Turn(from, to EdgeIndex) Turn {
-	switch {
-	case g.isBanned(from, to):
-		return TurnBanned
-	case g.edges[from].Twin == to:
-		return TurnU
-	default:
-		return TurnFree
-	}
-}
-
-func (g *Graph) isBanned(from, to EdgeIndex) bool {
-	if g.banFrom[from>>6]&(1<<(from&63)) == 0 {
-		return false
-	}
-	_, found := slices.BinarySearch(g.banned, turnKey(from, to))
-	return found
-}
-
-func turnKey(from, to EdgeIndex) uint64 { return uint64(from)<<32 | uint64(to) }
-
 // NodePoint returns a node's place.
 func (g *Graph) NodePoint(n NodeIndex) Point { return g.nodePlace[n].point() }
 
@@ -261,5 +247,6 @@ func positive(lon float64) float64 {
 	return lon
 }
 
-// Penalties are the prices, in centimetres, that a search adds to length.
-type Penalties struct{ UTurnCM, BanCM, PrivateCM int32 }
+// Penalties are the prices, in centimetres, that a search adds to length: for turning back, for a banned turn, for entering a private
+// road, and for entering a one-way street against its direction (in views with contraflow).
+type Penalties struct{ UTurnCM, BanCM, PrivateCM, ContraflowCM int32 }

@@ -8,19 +8,20 @@ import (
 )
 
 // formatVersion is part of the graph's hash: change it with every change of how ways are cut, numbered or measured.
-const formatVersion = "roadnet-1"
+const formatVersion = "roadnet-2"
 
 // hashGraph covers all that a graph was made of. Lengths, the index and the components follow from it.
 func hashGraph(g *Graph) (sum [32]byte) {
 	h := sha256.New()
 	w := digest{w: bufio.NewWriterSize(h, 1<<16), h: h}
 	w.text(formatVersion)
-	w.text(profileName)
-	w.numbers(int64(len(g.nodeID)), int64(len(g.edges)), int64(len(g.vertices)), int64(len(g.banned)))
+	w.text(tagVersion)
+	w.text(g.profile)
+	w.numbers(int64(g.vehicles), int64(len(g.nodeID)), int64(len(g.edges)), int64(len(g.vertices)), int64(len(g.turns.keys)), int64(len(g.turns.edgeOf)))
 	for i := range g.edges {
 		e := &g.edges[i]
 		w.numbers(int64(e.From), int64(e.To), e.Way, int64(e.SpeedKMH), int64(e.Lanes), int64(e.Layer), int64(e.Class), int64(e.Flags),
-			int64(g.shape[i]))
+			int64(e.Access), int64(e.Private), int64(e.Contra), int64(g.shape[i]))
 	}
 	for _, off := range g.geomOff {
 		w.numbers(int64(off))
@@ -28,8 +29,12 @@ func hashGraph(g *Graph) (sum [32]byte) {
 	for i, v := range g.vertices {
 		w.numbers(int64(v.lon), int64(v.lat), g.vertexNode[i])
 	}
-	for _, k := range g.banned {
-		w.numbers(int64(k))
+	for i, k := range g.turns.keys {
+		r := g.turns.rules[i]
+		w.numbers(int64(k), int64(r.next), int64(r.ban), int64(r.wall))
+	}
+	for _, e := range g.turns.edgeOf {
+		w.numbers(int64(e))
 	}
 	return w.sum()
 }

@@ -15,14 +15,38 @@ import (
 // The reasons for which a file is refused.
 var (
 	ErrNotOSM  = errors.New("neither OSM PBF nor OSM XML")
-	ErrNoRoads = errors.New("no roads for cars")
+	ErrNoRoads = errors.New("no roads for these vehicles")
 	ErrCorrupt = errors.New("corrupt OSM data")
 )
 
 // ImportOptions narrow an import.
 type ImportOptions struct {
-	Box      *Box           // only ways that may touch it; nil: all
-	Progress func(Progress) // called now and then from within Import; nil: not at all
+	Box        *Box           // only ways that may touch it; nil: all
+	Vehicles   Vehicles       // the classes that the graph is for; none: cars
+	Profiles   *Profiles      // nil: DefaultProfiles
+	Contraflow bool           // edges against one-way streets, too, for views that ask for them
+	Progress   func(Progress) // called now and then from within Import; nil: not at all
+	Note       func(Finding)  // called for what is odd about an object, and passed over; nil: not at all
+}
+
+// Finding is something about an OSM object that an import passed over.
+type Finding struct {
+	Kind MemberKind
+	ID   int64
+	Text string
+}
+
+// String names the object.
+func (f Finding) String() string {
+	kind := "relation"
+	switch f.Kind {
+	case MemberNode:
+		kind = "node"
+	case MemberWay:
+		kind = "way"
+	case MemberRelation:
+	}
+	return fmt.Sprintf("%s %d: %s", kind, f.ID, f.Text)
 }
 
 // Progress says how far an import is. The file is read twice, first for the ways, then for the nodes that they need.
@@ -33,7 +57,7 @@ type Progress struct {
 }
 
 // Import reads an OSM file (PBF or XML, plain or packed with gzip or bzip2: the content says which) and makes the graph of its roads for
-// cars. Memory is that of the roads, not of the file. Errors begin with the last part of the name and, where one is to blame, name the
+// the vehicles of the options. Memory is that of the roads, not of the file. Errors begin with the last part of the name and, where one is to blame, name the
 // OSM object.
 func Import(ctx context.Context, r io.ReadSeeker, name string, opt ImportOptions) (*Graph, error) {
 	g, err := importFile(ctx, r, opt)
@@ -48,7 +72,7 @@ func importFile(ctx context.Context, r io.ReadSeeker, opt ImportOptions) (*Graph
 	if err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}
-	in := &importer{b: NewBuilder(opt.Box)}
+	in := &importer{b: NewBuilderFor(opt)}
 	for in.pass = passWays; in.pass <= passNodes; in.pass++ {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return nil, fmt.Errorf("rewind: %w", err)

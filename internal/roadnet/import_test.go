@@ -8,6 +8,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -225,7 +226,54 @@ func TestImportMaps(t *testing.T) {
 				t.Error("a second import makes another graph")
 			}
 			t.Logf("%d edges, %d nodes, %+v", g.Edges(), g.Nodes(), g.Stats())
+			checkAllVehicles(t, f)
 		})
+	}
+}
+
+// checkAllVehicles imports a map for every class, with contraflow, and holds it against the one for cars.
+func checkAllVehicles(t *testing.T, file string) {
+	t.Helper()
+	findings := 0
+	g := load(t, file, roadnet.ImportOptions{Vehicles: roadnet.AllVehicles(), Contraflow: true, Note: func(roadnet.Finding) { findings++ }})
+	checkGraph(t, g)
+	s := g.Stats()
+	if told := s.RestrictionsBroken + s.MissingNodes + s.BadSegments + s.Repeated; findings < told {
+		t.Errorf("%d findings, %+v", findings, s)
+	}
+	car, against := 0.0, 0.0
+	for e := range roadnet.EdgeIndex(g.Edges()) {
+		metres := float64(g.Edge(e).LengthCM) / 100
+		if g.Passable(e, roadnet.View{}) {
+			car += metres
+		} else if g.Passable(e, roadnet.View{Contraflow: true}) {
+			against += metres
+		}
+	}
+	plain := load(t, file, roadnet.ImportOptions{})
+	want := 0.0
+	for e := range roadnet.EdgeIndex(plain.Edges()) {
+		want += float64(plain.Edge(e).LengthCM) / 100
+	}
+	if math.Abs(car-want) > 1+want/1e4 || against > want {
+		t.Errorf("a car has %.0f m among the roads of all, %.0f m alone; %.0f m against one-way streets", car, want, against)
+	}
+}
+
+// Of the 718 restrictions of the stress file, each applies or is told of with its reason (M28).
+func TestStressRestrictions(t *testing.T) {
+	told := map[int64]string{}
+	g := load(t, filepath.Join(dataDir(t), "maps", "vh-melborne.osm.pbf"), roadnet.ImportOptions{Note: func(f roadnet.Finding) {
+		if f.Kind == roadnet.MemberRelation {
+			told[f.ID] = f.String()
+		}
+	}})
+	s := g.Stats()
+	if s.Restrictions+s.RestrictionsIgnored+s.RestrictionsBroken != 718 || s.RestrictionsBroken != len(told) || s.Restrictions < 350 {
+		t.Errorf("%d reasons, %+v", len(told), s)
+	}
+	if got, want := told[12], "relation 12: a restriction that names way 872, which is not in the graph"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

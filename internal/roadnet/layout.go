@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // maxSegmentM bounds the distance of two neighbouring nodes of a way: ferries have long segments, but not longer ones.
@@ -32,7 +33,7 @@ type stretch struct {
 	way        int32 // index in b.ways
 	first, end int32 // in layout.nodes
 	from, to   NodeIndex
-	private    bool
+	private    Vehicles // through a gate
 }
 
 func newLayout(b *Builder) *layout {
@@ -68,6 +69,7 @@ func (l *layout) clean() {
 		switch {
 		case len(l.piece) == before:
 			l.b.stats.ShortWays++
+			l.b.found(MemberWay, l.b.ways[w].id, "fewer than two usable nodes")
 		case !inside:
 			l.piece, l.nodes = l.piece[:before], l.nodes[:mark]
 			l.b.stats.OutsideWays++
@@ -79,7 +81,8 @@ func (l *layout) clean() {
 
 func (l *layout) cleanWay(w int32) (inside bool) {
 	b := l.b
-	start := len(l.nodes)
+	mark := len(l.nodes)
+	start := mark
 	flush := func() {
 		if len(l.nodes)-start >= 2 {
 			l.piece = append(l.piece, stretch{way: w, first: int32(start), end: int32(len(l.nodes))})
@@ -93,6 +96,7 @@ func (l *layout) cleanWay(w int32) (inside bool) {
 		i := int32(found)
 		if b.state[i]&nodeKnown == 0 {
 			b.stats.MissingNodes++
+			b.found(MemberWay, b.ways[w].id, "node "+strconv.FormatInt(id, 10)+" is missing: the way is cut there")
 			flush()
 			continue
 		}
@@ -103,6 +107,7 @@ func (l *layout) cleanWay(w int32) (inside bool) {
 			}
 			if between(b.place[last], b.place[i]) > maxSegmentM {
 				b.stats.BadSegments++
+				b.found(MemberWay, b.ways[w].id, "an impossibly long segment before node "+strconv.FormatInt(id, 10)+": the way is cut there")
 				flush()
 			} else {
 				inside = inside || b.touches(b.place[last], b.place[i])
@@ -115,7 +120,23 @@ func (l *layout) cleanWay(w int32) (inside bool) {
 		}
 	}
 	flush()
+	l.timetable(w, mark)
 	return inside
+}
+
+// timetable gives a ferry whose duration is known the speed that follows from it and the length of its nodes from mark on.
+func (l *layout) timetable(w int32, mark int) {
+	attr := &l.b.ways[w].attr
+	if attr.seconds <= 0 {
+		return
+	}
+	metres := 0.0
+	for i := mark + 1; i < len(l.nodes); i++ {
+		metres += between(l.b.place[l.nodes[i-1]], l.b.place[l.nodes[i]])
+	}
+	kmh := uint8(min(max(math.Round(metres*3.6/float64(attr.seconds)), 1), topSpeedKMH))
+	attr.speed = [2]uint8{kmh, kmh}
+	attr.flags |= FlagPosted
 }
 
 // markJunctions finds the nodes where an edge must end: ends of pieces, and nodes that come more than once.
@@ -187,6 +208,7 @@ func (l *layout) add(s stretch, names map[[2]int32]int) {
 			return
 		}
 		l.b.stats.Repeated++
+		l.b.found(MemberWay, l.b.ways[s.way].id, "goes over the same stretch twice")
 	}
 }
 
@@ -224,7 +246,13 @@ func (l *layout) order() error {
 
 // graph makes the arrays of edges, geometry and nodes.
 func (l *layout) graph() *Graph {
-	g := &Graph{geomOff: []int32{0}}
+	r := &l.b.rules
+	g := &Graph{geomOff: []int32{0}, vehicles: r.set, contraflow: r.contraflow, profile: r.profiles.digest(r.set), pace: make([]pace, numVehicles)}
+	for v := range g.pace {
+		if r.set.Has(Vehicle(v)) {
+			g.pace[v] = r.profiles.of[v].pace()
+		}
+	}
 	for i := range l.cuts {
 		s := &l.cuts[i]
 		s.from, s.to = l.node(g, l.nodes[s.first]), l.node(g, l.nodes[s.end-1])
@@ -264,13 +292,16 @@ func (l *layout) markPrivate(nodes int) {
 	}
 	for i := range l.cuts {
 		s := &l.cuts[i]
-		small := l.b.ways[s.way].attr.class >= ClassService
+		small := l.b.ways[s.way].attr.class.small()
 		for k := s.first; k < s.end; k++ {
-			if l.b.state[l.junction(l.nodes[k])]&nodeGate == 0 {
+			node := l.junction(l.nodes[k])
+			if l.b.state[node]&nodeGate == 0 {
 				continue
 			}
 			crossing := k == s.first && degree[s.from] > 2 || k == s.end-1 && degree[s.to] > 2
-			s.private = s.private || small || !crossing
+			if small || !crossing {
+				s.private |= l.b.barriers[node].gate
+			}
 		}
 	}
 }
@@ -295,25 +326,37 @@ func (l *layout) addEdges(g *Graph, s *stretch) {
 	length := g.vertices[len(g.vertices)-1].along
 	geom := int32(len(g.geomOff) - 1)
 	g.geomOff = append(g.geomOff, int32(len(g.vertices)))
-	e := Edge{Way: way.id, LengthCM: length, Twin: NoEdge, Layer: way.attr.layer, Class: way.attr.class, Flags: way.attr.flags}
-	if s.private {
-		e.Flags |= FlagPrivate
-	}
 	first := EdgeIndex(len(g.edges))
 	g.geomEdge = append(g.geomEdge, first)
-	if way.attr.dir&forward != 0 {
-		e.From, e.To, e.SpeedKMH, e.Lanes = s.from, s.to, way.attr.speedForward, way.attr.lanesForward
+	for d, bit := range [2]direction{forward, backward} {
+		if way.attr.dir&bit == 0 {
+			continue
+		}
+		e := way.attr.edge(d, s.private)
+		e.Way, e.LengthCM = way.id, length
+		e.From, e.To = s.from, s.to
+		if bit == backward {
+			e.From, e.To = s.to, s.from
+		}
 		g.edges = append(g.edges, e)
-		g.shape = append(g.shape, geom<<1)
-	}
-	if way.attr.dir&backward != 0 {
-		e.From, e.To, e.SpeedKMH, e.Lanes = s.to, s.from, way.attr.speedBack, way.attr.lanesBack
-		g.edges = append(g.edges, e)
-		g.shape = append(g.shape, geom<<1|1)
+		g.shape = append(g.shape, geom<<1|int32(d))
 	}
 	if way.attr.dir == both {
 		g.edges[first].Twin, g.edges[first+1].Twin = first+1, first
 	}
+}
+
+// edge makes the edge of one direction; gates are the classes that pay for a gate on it.
+func (a *wayAttr) edge(d int, gates Vehicles) Edge {
+	e := Edge{Twin: NoEdge, Layer: a.layer, Class: a.class, Flags: a.flags, SpeedKMH: a.speed[d], Lanes: a.lanes[d], Access: a.access[d], Contra: a.contra[d]}
+	e.Private = a.private[d] | gates&(e.Access|e.Contra)
+	if e.Private.Has(a.lead) {
+		e.Flags |= FlagPrivate
+	}
+	if !e.Access.Has(a.lead) {
+		e.Flags |= FlagContraflow
+	}
+	return e
 }
 
 // setOut lists the edges that leave each node.
@@ -332,5 +375,4 @@ func (g *Graph) setOut() {
 		g.out[next[from]] = EdgeIndex(i)
 		next[from]++
 	}
-	g.banFrom = make([]uint64, (len(g.edges)+63)/64)
 }

@@ -6,13 +6,19 @@ import (
 	"slices"
 )
 
-// Near appends to dst the nearest point of every directed edge within the radius, ordered by distance and then by edge. A position that
-// is not on the globe, and a radius that is not above zero, find nothing.
+// Near appends to dst the nearest point of every directed edge for cars within the radius, ordered by distance and then by edge. A
+// position that is not on the globe, and a radius that is not above zero, find nothing.
 func (g *Graph) Near(dst []Hit, p Point, radiusM float64) []Hit {
+	return g.NearFor(dst, p, radiusM, View{})
+}
+
+// NearFor is Near for another view of the graph.
+func (g *Graph) NearFor(dst []Hit, p Point, radiusM float64, v View) []Hit {
 	if !p.valid() || !(radiusM > 0) {
 		return dst
 	}
 	q := query{g: g, hits: dst, base: len(dst), p: p, radius: radiusM, lon: p.Lon * e7, lat: p.Lat * e7}
+	q.access, q.contra = v.masks()
 	q.ky = metresPerDegree / e7
 	q.kx = q.ky * cosDeg(p.Lat)
 	q.walk()
@@ -30,6 +36,8 @@ type query struct {
 	radius   float64
 	lon, lat float64 // 1e-7 degrees
 	kx, ky   float64 // metres to 1e-7 degree
+	access   Vehicles
+	contra   Vehicles
 }
 
 func (q *query) walk() {
@@ -101,30 +109,47 @@ func (q *query) keep(r ref, dist, t float64) {
 	q.hits = append(q.hits, Hit{Edge: EdgeIndex(r.geom), AlongCM: r.vertex, DistM: dist, Bearing: t})
 }
 
-// finish turns each geometry into its one or two directed edges, and orders them.
+// finish turns each geometry into its directed edges, of those that the view has, and orders them.
 func (q *query) finish() {
 	g := q.g
-	for i, end := q.base, len(q.hits); i < end; i++ {
-		h := q.hits[i]
-		e := g.geomEdge[h.Edge]
-		first, last, back := g.geometry(e)
-		a, b := g.vertices[h.AlongCM], g.vertices[h.AlongCM+1]
-		along := a.along + int32(math.Round(float64(h.Bearing*float64(b.along-a.along))))
-		hit := Hit{Edge: e, DistM: h.DistM, AlongCM: along, Point: lerp(a, b, h.Bearing), Bearing: g.tangent(h.AlongCM, first, last, false)}
-		other := hit
-		other.AlongCM = g.edges[e].LengthCM - along
-		other.Bearing = turnInto360(hit.Bearing + 180)
-		if back {
-			hit.AlongCM, hit.Bearing = other.AlongCM, other.Bearing
+	end := len(q.hits)
+	kept := q.base
+	for i := q.base; i < end; i++ {
+		hit, twin := g.hitsOf(q.hits[i])
+		has := g.edges[hit.Edge].passable(q.access, q.contra)
+		if twin.Edge != NoEdge && g.edges[twin.Edge].passable(q.access, q.contra) {
+			if has {
+				q.hits = append(q.hits, twin)
+			} else {
+				hit, has = twin, true
+			}
 		}
-		q.hits[i] = hit
-		if other.Edge = g.edges[e].Twin; other.Edge != NoEdge {
-			q.hits = append(q.hits, other)
+		if has {
+			q.hits[kept] = hit
+			kept++
 		}
 	}
+	q.hits = append(q.hits[:kept], q.hits[end:]...)
 	slices.SortFunc(q.hits[q.base:], func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(a.DistM, b.DistM), cmp.Compare(a.Edge, b.Edge))
 	})
+}
+
+// hitsOf makes hits on the one or two edges of a geometry of what query holds.
+func (g *Graph) hitsOf(h Hit) (hit, twin Hit) {
+	e := g.geomEdge[h.Edge]
+	first, last, back := g.geometry(e)
+	a, b := g.vertices[h.AlongCM], g.vertices[h.AlongCM+1]
+	along := a.along + int32(math.Round(float64(h.Bearing*float64(b.along-a.along))))
+	hit = Hit{Edge: e, DistM: h.DistM, AlongCM: along, Point: lerp(a, b, h.Bearing), Bearing: g.tangent(h.AlongCM, first, last, false)}
+	twin = hit
+	twin.AlongCM = g.edges[e].LengthCM - along
+	twin.Bearing = turnInto360(hit.Bearing + 180)
+	if back {
+		hit.AlongCM, hit.Bearing = twin.AlongCM, twin.Bearing
+	}
+	twin.Edge = g.edges[e].Twin
+	return hit, twin
 }
 
 func wrapFloatE7(d float64) float64 {

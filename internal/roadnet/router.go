@@ -12,6 +12,7 @@ const topSpeedKMH = 140
 // road on the way. It has scratch memory: one a goroutine.
 type Router struct {
 	g      *Graph
+	v      Vehicle
 	labels []label // cost in ms to the END of the edge, estimate not included; length unused
 	heap   minHeap
 	stamp  uint32
@@ -19,11 +20,14 @@ type Router struct {
 	kx     float64 // degrees of longitude to degrees of latitude, at least
 }
 
-// NewRouter makes the scratch memory for one goroutine: 16 bytes an edge.
-func NewRouter(g *Graph) *Router {
+// NewRouter makes the scratch memory for one goroutine, for cars: 16 bytes an edge.
+func NewRouter(g *Graph) *Router { return NewRouterFor(g, Car) }
+
+// NewRouterFor is NewRouter for another class of vehicles.
+func NewRouterFor(g *Graph, v Vehicle) *Router {
 	southWest, northEast := g.Bounds()
 	narrowest := cosDeg(max(math.Abs(southWest.Lat), math.Abs(northEast.Lat)))
-	return &Router{g: g, labels: make([]label, g.Edges()), kx: narrowest}
+	return &Router{g: g, v: v, labels: make([]label, g.labels()), kx: narrowest}
 }
 
 // Route appends the fastest path from one edge to another to dst, both included, and says how long it takes at free flow from the end of
@@ -35,16 +39,16 @@ func (r *Router) Route(dst []EdgeIndex, from, to EdgeIndex) (path []EdgeIndex, m
 	r.begin(to)
 	r.offer(from, NoEdge, 0)
 	for len(r.heap) > 0 {
-		e := EdgeIndex(uint32(r.heap.pop()))
-		l := &r.labels[e]
+		x := EdgeIndex(uint32(r.heap.pop()))
+		l := &r.labels[x]
 		if l.stamp != r.stamp {
 			continue
 		}
 		l.stamp++
-		if e == to {
-			return r.path(dst, to), l.cost, true
+		if r.g.labelEdge(x) == to {
+			return r.path(dst, x), l.cost, true
 		}
-		r.expand(e, l.cost, to)
+		r.expand(x, l.cost, to)
 	}
 	return dst, 0, false
 }
@@ -59,40 +63,34 @@ func (r *Router) begin(to EdgeIndex) {
 	r.goal = r.g.NodePoint(r.g.edges[to].To)
 }
 
-func (r *Router) expand(e EdgeIndex, cost int32, to EdgeIndex) {
+func (r *Router) expand(x EdgeIndex, cost int32, to EdgeIndex) {
 	g := r.g
-	out := g.Out(g.edges[e].To)
-	for _, next := range out {
-		n := &g.edges[next]
-		switch g.Turn(e, next) {
-		case TurnBanned:
-			continue
-		case TurnU:
-			if len(out) > 1 {
-				continue
-			}
-		case TurnFree:
-		}
-		if n.Flags&FlagPrivate != 0 && g.edges[e].Flags&FlagPrivate == 0 && g.edges[to].Flags&FlagPrivate == 0 {
+	e := g.labelEdge(x)
+	for _, next := range g.Out(g.edges[e].To) {
+		y, ok := g.legal(x, next, r.v)
+		if !ok || g.edges[next].Private.Has(r.v) && !g.edges[e].Private.Has(r.v) && !g.edges[to].Private.Has(r.v) {
 			continue
 		}
-		r.offer(next, e, addCost(cost, g.Millis(next)))
+		r.offer(y, x, addCost(cost, g.MillisFor(next, r.v)))
 	}
 }
 
-// Millis is how long an edge takes at free flow, in milliseconds, rounded up.
-func (g *Graph) Millis(e EdgeIndex) int32 {
-	speed := int64(max(g.edges[e].SpeedKMH, 1))
+// Millis is how long an edge takes a car at free flow, in milliseconds, rounded up.
+func (g *Graph) Millis(e EdgeIndex) int32 { return g.MillisFor(e, Car) }
+
+// MillisFor is Millis for another class of vehicles.
+func (g *Graph) MillisFor(e EdgeIndex, v Vehicle) int32 {
+	speed := int64(g.Speed(e, v))
 	return int32(min((int64(g.edges[e].LengthCM)*36+speed-1)/speed, math.MaxInt32))
 }
 
-func (r *Router) offer(e, parent EdgeIndex, cost int32) {
-	l := &r.labels[e]
+func (r *Router) offer(x, parent EdgeIndex, cost int32) {
+	l := &r.labels[x]
 	if l.stamp == r.stamp+1 || l.stamp == r.stamp && (l.cost < cost || l.cost == cost && l.parent <= parent) {
 		return
 	}
 	*l = label{stamp: r.stamp, cost: cost, parent: parent}
-	r.heap.push(uint64(addCost(cost, r.estimate(e)))<<32 | uint64(uint32(e)))
+	r.heap.push(uint64(addCost(cost, r.estimate(r.g.labelEdge(x))))<<32 | uint64(uint32(x)))
 }
 
 // estimate is a time that the rest of the way takes at least.
@@ -104,10 +102,10 @@ func (r *Router) estimate(e EdgeIndex) int32 {
 	return int32(min(metres*3600/topSpeedKMH*0.99, math.MaxInt32/2))
 }
 
-func (r *Router) path(dst []EdgeIndex, to EdgeIndex) []EdgeIndex {
+func (r *Router) path(dst []EdgeIndex, to EdgeIndex) []EdgeIndex { // to is a label
 	base := len(dst)
-	for e := to; e != NoEdge; e = r.labels[e].parent {
-		dst = append(dst, e)
+	for x := to; x != NoEdge; x = r.labels[x].parent {
+		dst = append(dst, r.g.labelEdge(x))
 	}
 	slices.Reverse(dst[base:])
 	return dst

@@ -16,7 +16,7 @@ func legal(g *roadnet.Graph, from, next, goal roadnet.EdgeIndex) bool {
 		return false
 	}
 	switch g.Turn(from, next) {
-	case roadnet.TurnBanned:
+	case roadnet.TurnBanned, roadnet.TurnClosed:
 		return false
 	case roadnet.TurnU:
 		return len(g.Out(g.Edge(from).To)) == 1

@@ -11,41 +11,54 @@ const maxLimitCM = 1 << 29
 // Search finds shortest paths between edges. It has scratch memory: one a goroutine. After the first few searches it allocates nothing.
 type Search struct {
 	g      *Graph
+	access Vehicles // see Edge.passable
+	contra Vehicles
 	labels []label
 	heap   minHeap
-	stamp  uint32 // of the running search's open labels; settled ones bear stamp+1
-	start  EdgeIndex
+	stamp  uint32    // of the running search's open labels; settled ones bear stamp+1
+	start  EdgeIndex // a label
 	limit  int32
 	prices Penalties
 }
 
-// label is the best known way to the START of an edge.
+// label is the best known way to the START of an edge: there is one for each edge and for each state.
 type label struct {
 	stamp        uint32
 	cost, length int32
-	parent       EdgeIndex // NoEdge: straight from the search's start
+	parent       EdgeIndex // a label; NoEdge: straight from the search's start
 }
 
-// NewSearch makes the scratch memory for one goroutine: 16 bytes an edge.
-func NewSearch(g *Graph) *Search {
-	return &Search{g: g, labels: make([]label, g.Edges()), start: NoEdge}
+// NewSearch makes the scratch memory for one goroutine, for cars: 16 bytes an edge.
+func NewSearch(g *Graph) *Search { return NewSearchFor(g, View{}) }
+
+// NewSearchFor is NewSearch for another view of the graph: no path leads over an edge that is not Passable in it.
+func NewSearchFor(g *Graph, v View) *Search {
+	s := &Search{g: g, labels: make([]label, g.labels()), start: NoEdge}
+	s.access, s.contra = v.masks()
+	return s
 }
 
 // From begins a search from the END of an edge. No path longer than limitCM is followed; the limit is on length alone, so that a price
 // never cuts off what lies within reach. Of paths that lead to the same edge the cheapest counts, at equal cost the shorter, then the one
-// over the lower edge. Prices below zero count as zero.
+// over the lower edge. Prices below zero count as zero. The way to the start is not known to restrictions over several ways; see
+// FromState.
 func (s *Search) From(start EdgeIndex, limitCM int32, p Penalties) {
+	s.FromState(State(start), limitCM, p)
+}
+
+// FromState is From for a start with what restrictions remember of the way there, as Follow or Search.State gave it.
+func (s *Search) FromState(start State, limitCM int32, p Penalties) {
 	if s.stamp >= math.MaxUint32-3 {
 		clear(s.labels)
 		s.stamp = 0
 	}
 	s.stamp += 2
-	s.start = start
-	s.prices = Penalties{UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0)}
+	s.start = EdgeIndex(start)
+	s.prices = Penalties{UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0), ContraflowCM: max(p.ContraflowCM, 0)}
 	s.limit = min(limitCM, maxLimitCM)
 	s.heap = s.heap[:0]
 	if s.limit >= 0 {
-		s.relax(start, NoEdge, 0, 0)
+		s.relax(s.start, NoEdge, 0, 0)
 	}
 }
 
@@ -55,23 +68,52 @@ func (s *Search) To(target EdgeIndex) (lengthCM, costCM int32, ok bool) {
 	if s.start == NoEdge {
 		return 0, 0, false
 	}
-	for s.labels[target].stamp != s.stamp+1 {
+	x := s.reached(target)
+	for x == NoEdge {
 		if !s.settle() {
 			return 0, 0, false
 		}
+		x = s.reached(target)
 	}
-	l := s.labels[target]
+	l := &s.labels[x]
 	return l.length, l.cost, true
+}
+
+// reached returns the settled label of the target, of several the cheapest; NoEdge when there is none yet.
+func (s *Search) reached(target EdgeIndex) EdgeIndex {
+	best := NoEdge
+	if s.labels[target].stamp == s.stamp+1 {
+		best = target
+	}
+	from, to := s.g.statesOf(target)
+	for x := from; x < to; x++ {
+		if l := &s.labels[x]; l.stamp == s.stamp+1 && (best == NoEdge || l.cost < s.labels[best].cost) {
+			best = x
+		}
+	}
+	return best
+}
+
+// State is the target with what restrictions remember of the way that To has found, to go on with FromState.
+func (s *Search) State(target EdgeIndex) State {
+	if x := s.reached(target); x != NoEdge {
+		return State(x)
+	}
+	return State(target)
 }
 
 // Path appends the edges strictly between the search's start and the target, in order; nothing when To has not found the target.
 func (s *Search) Path(dst []EdgeIndex, target EdgeIndex) []EdgeIndex {
-	if s.start == NoEdge || s.labels[target].stamp != s.stamp+1 {
+	if s.start == NoEdge {
+		return dst
+	}
+	x := s.reached(target)
+	if x == NoEdge {
 		return dst
 	}
 	base := len(dst)
-	for e := s.labels[target].parent; e != NoEdge; e = s.labels[e].parent {
-		dst = append(dst, e)
+	for x = s.labels[x].parent; x != NoEdge; x = s.labels[x].parent {
+		dst = append(dst, s.g.labelEdge(x))
 	}
 	slices.Reverse(dst[base:])
 	return dst
@@ -80,51 +122,70 @@ func (s *Search) Path(dst []EdgeIndex, target EdgeIndex) []EdgeIndex {
 // settle makes the cheapest open label final and looks at what follows it; false when there is none.
 func (s *Search) settle() bool {
 	for len(s.heap) > 0 {
-		e := EdgeIndex(uint32(s.heap.pop()))
-		l := &s.labels[e]
+		x := EdgeIndex(uint32(s.heap.pop()))
+		l := &s.labels[x]
 		if l.stamp != s.stamp {
 			continue // settled before, by a cheaper entry
 		}
 		l.stamp++
-		length := l.length + s.g.edges[e].LengthCM
-		if length <= s.limit {
-			s.relax(e, e, length, addCost(l.cost, s.g.edges[e].LengthCM))
+		own := s.g.edges[s.g.labelEdge(x)].LengthCM
+		if length := l.length + own; length <= s.limit {
+			s.relax(x, x, length, addCost(l.cost, own))
 		}
 		return true
 	}
 	return false
 }
 
-// relax offers the way over the end of edge e to all edges that leave there.
-func (s *Search) relax(e, parent EdgeIndex, length, cost int32) {
-	from := &s.g.edges[e]
-	for _, next := range s.g.Out(from.To) {
-		l := &s.labels[next]
-		if l.stamp == s.stamp+1 {
+// relax offers the way over the end of a label's edge to all edges that leave there.
+func (s *Search) relax(x, parent EdgeIndex, length, cost int32) {
+	g := s.g
+	e := g.labelEdge(x)
+	from := &g.edges[e]
+	ruled := x != e || g.turns.ruled[e>>6]&(1<<(e&63)) != 0
+	for _, next := range g.Out(from.To) {
+		n := &g.edges[next]
+		if !n.passable(s.access, s.contra) {
 			continue
 		}
-		c := addCost(cost, s.price(from, e, next))
-		if l.stamp == s.stamp && !better(c, length, parent, l) {
-			continue
+		to, c := next, addCost(cost, s.price(from, n, next))
+		if ruled {
+			if r, ok := g.rule(x, next); ok {
+				if r.wall&s.access != 0 {
+					continue
+				}
+				if r.ban&s.access != 0 {
+					c = addCost(c, s.prices.BanCM)
+				}
+				to = r.next
+			}
 		}
-		if l.stamp != s.stamp || c != l.cost {
-			s.heap.push(uint64(c)<<32 | uint64(uint32(next)))
-		}
-		*l = label{stamp: s.stamp, cost: c, length: length, parent: parent}
+		s.offer(to, parent, length, c)
 	}
 }
 
-// price is what the step from one edge to the next costs beside its length.
-func (s *Search) price(from *Edge, e, next EdgeIndex) int32 {
+func (s *Search) offer(to, parent EdgeIndex, length, cost int32) {
+	l := &s.labels[to]
+	if l.stamp == s.stamp+1 || l.stamp == s.stamp && !better(cost, length, parent, l) {
+		return
+	}
+	if l.stamp != s.stamp || cost != l.cost {
+		s.heap.push(uint64(cost)<<32 | uint64(uint32(to)))
+	}
+	*l = label{stamp: s.stamp, cost: cost, length: length, parent: parent}
+}
+
+// price is what the step from one edge to the next costs beside its length and the turn rules.
+func (s *Search) price(from, to *Edge, next EdgeIndex) int32 {
 	var c int32
 	if from.Twin == next {
 		c = s.prices.UTurnCM
 	}
-	if s.g.isBanned(e, next) {
-		c = addCost(c, s.prices.BanCM)
-	}
-	if from.Flags&FlagPrivate == 0 && s.g.edges[next].Flags&FlagPrivate != 0 {
+	if to.Private&^from.Private&s.access != 0 {
 		c = addCost(c, s.prices.PrivateCM)
+	}
+	if from.Access&^to.Access&s.access != 0 {
+		c = addCost(c, s.prices.ContraflowCM)
 	}
 	return c
 }

@@ -1,154 +1,92 @@
 package roadnet
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 )
 
-// rawTurn is a turn restriction as the file has it.
-type rawTurn struct {
-	only     bool
-	uTurn    bool // no_u_turn or only_u_turn
-	from, to []int64
-	via      int64 // node
+// turns is what the turn restrictions make of the graph: an automaton over its edges. A label is an edge, or a state: an edge together
+// with the way there, as far as a restriction over ways has to remember it. States are numbered after the edges.
+type turns struct {
+	keys   []uint64    // label<<32 | next edge, ascending
+	rules  []turnRule  // of each key
+	edgeOf []EdgeIndex // of each state: its edge, ascending
+	ruled  []uint64    // bit set of the edges that keys holds as labels
+	stated []uint64    // bit set of the edges that have states
 }
 
-// AddRelation takes a turn restriction and ignores every other relation.
-func (b *Builder) AddRelation(id int64, members []Member, tags Tags) {
-	if !isRestriction(tags) {
-		return
+// turnRule is what becomes of going from a label to an edge.
+type turnRule struct {
+	next EdgeIndex // the label that this leads to: the edge, or one of its states
+	ban  Vehicles  // that may not, by a restriction: costed in matching
+	wall Vehicles  // that cannot, for a barrier
+}
+
+// State is a place in the network together with what turn restrictions over several ways remember of the way there. Every EdgeIndex is
+// a State: the edge with nothing to remember. States mean something only together with the graph's hash.
+type State int32
+
+// EdgeOf returns the edge of a state.
+func (g *Graph) EdgeOf(s State) EdgeIndex { return g.labelEdge(EdgeIndex(s)) }
+
+func (g *Graph) labelEdge(x EdgeIndex) EdgeIndex {
+	if int(x) < len(g.edges) {
+		return x
 	}
-	if b.needed != nil {
-		b.err = fmt.Errorf("relation %d: %w", id, ErrOrder)
-		return
+	return g.turns.edgeOf[int(x)-len(g.edges)]
+}
+
+// labels is the number of edges and states.
+func (g *Graph) labels() int { return len(g.edges) + len(g.turns.edgeOf) }
+
+// statesOf returns the first state of an edge and the one after its last.
+func (g *Graph) statesOf(e EdgeIndex) (from, to EdgeIndex) {
+	if len(g.turns.edgeOf) == 0 || g.turns.stated[e>>6]&(1<<(e&63)) == 0 {
+		return 0, 0
 	}
-	kind := restrictionFor(tags)
-	only := strings.HasPrefix(kind, "only_")
-	if !only && !strings.HasPrefix(kind, "no_") {
-		b.stats.RestrictionsIgnored++
-		return
+	lo, _ := slices.BinarySearch(g.turns.edgeOf, e)
+	hi := lo
+	for hi < len(g.turns.edgeOf) && g.turns.edgeOf[hi] == e {
+		hi++
 	}
-	t := rawTurn{only: only, uTurn: strings.HasSuffix(kind, "_u_turn")}
-	vias, viaWays := 0, 0
-	for _, m := range members {
-		switch {
-		case m.Role == "from" && m.Kind == MemberWay:
-			t.from = append(t.from, m.Ref)
-		case m.Role == "to" && m.Kind == MemberWay:
-			t.to = append(t.to, m.Ref)
-		case m.Role == "via" && m.Kind == MemberNode:
-			t.via = m.Ref
-			vias++
-		case m.Role == "via" && m.Kind == MemberWay:
-			viaWays++
-		}
+	return EdgeIndex(len(g.edges) + lo), EdgeIndex(len(g.edges) + hi)
+}
+
+// rule returns what the restrictions say of going from a label to an edge; not ok: nothing.
+func (g *Graph) rule(x, next EdgeIndex) (r turnRule, ok bool) {
+	if int(x) < len(g.edges) && g.turns.ruled[x>>6]&(1<<(x&63)) == 0 {
+		return turnRule{}, false
+	}
+	i, ok := slices.BinarySearch(g.turns.keys, turnKey(x, next))
+	if !ok {
+		return turnRule{}, false
+	}
+	return g.turns.rules[i], true
+}
+
+func turnKey(from, to EdgeIndex) uint64 { return uint64(from)<<32 | uint64(to) }
+
+// Turn says what the turn rules make of a car's going from one edge to the next, whatever came before; to must leave from's end node. A
+// banned turn back is TurnBanned.
+func (g *Graph) Turn(from, to EdgeIndex) Turn {
+	_, t := g.Follow(State(from), to, Car)
+	return t
+}
+
+// Follow goes on from a state to an edge that leaves its end: it returns where that leads, and what the turn rules make of it for a class
+// of vehicles. A path that is followed edge by edge is judged as a whole, restrictions over several ways included.
+func (g *Graph) Follow(s State, to EdgeIndex, v Vehicle) (State, Turn) {
+	r, ok := g.rule(EdgeIndex(s), to)
+	if !ok {
+		r.next = to
 	}
 	switch {
-	case len(t.from) == 0 || len(t.to) == 0 || vias > 1 || vias+viaWays == 0:
-		b.stats.RestrictionsBroken++
-	case viaWays > 0:
-		b.stats.RestrictionsViaWay++
-	case only && (len(t.from) > 1 || len(t.to) > 1):
-		b.stats.RestrictionsBroken++
+	case r.wall.Has(v):
+		return State(r.next), TurnClosed
+	case r.ban.Has(v):
+		return State(r.next), TurnBanned
+	case g.edges[g.EdgeOf(s)].Twin == to:
+		return State(r.next), TurnU
 	default:
-		b.turns = append(b.turns, t)
+		return State(r.next), TurnFree
 	}
-}
-
-func isRestriction(t Tags) bool {
-	kind := t.Get("type")
-	return kind == "restriction" || strings.HasPrefix(kind, "restriction:")
-}
-
-// restrictionFor returns the rule for cars, empty where there is none.
-func restrictionFor(t Tags) string {
-	kind := t.Get("type")
-	if _, vehicle, ok := strings.Cut(kind, ":"); ok && vehicle != "motorcar" && vehicle != "motor_vehicle" {
-		return ""
-	}
-	for _, key := range [...]string{"restriction:motorcar", "restriction:motor_vehicle", "restriction:vehicle"} {
-		if v := t.Get(key); v != "" {
-			return v
-		}
-	}
-	for v := range strings.SplitSeq(t.Get("except"), ";") {
-		switch strings.TrimSpace(v) {
-		case "motorcar", "motor_vehicle", "vehicle":
-			return ""
-		}
-	}
-	return t.Get("restriction")
-}
-
-// applyTurns makes pairs of edges of the restrictions. One that does not fit the map is ignored: a broken only_ rule must not close a
-// junction.
-func (b *Builder) applyTurns(g *Graph, l *layout) {
-	in := arrivals(g, b.turns, l, b)
-	for _, t := range b.turns {
-		if bans, ok := t.bans(g, b.node(l, t.via), in); ok {
-			b.stats.Restrictions++
-			g.banned = append(g.banned, bans...)
-		} else {
-			b.stats.RestrictionsBroken++
-		}
-	}
-	slices.Sort(g.banned)
-	g.banned = slices.Clip(slices.Compact(g.banned))
-	for _, k := range g.banned {
-		from := k >> 32
-		g.banFrom[from>>6] |= 1 << (from & 63)
-	}
-}
-
-// node returns the junction of an OSM node, or -1.
-func (b *Builder) node(l *layout, id int64) NodeIndex {
-	i, ok := slices.BinarySearch(b.needed, id)
-	if !ok {
-		return -1
-	}
-	return l.nodeOf[l.junction(int32(i))]
-}
-
-// arrivals lists the edges that end at the nodes of restrictions.
-func arrivals(g *Graph, turns []rawTurn, l *layout, b *Builder) map[NodeIndex][]EdgeIndex {
-	in := make(map[NodeIndex][]EdgeIndex, len(turns))
-	for _, t := range turns {
-		if n := b.node(l, t.via); n >= 0 {
-			in[n] = nil
-		}
-	}
-	for i := range g.edges {
-		if list, ok := in[g.edges[i].To]; ok {
-			in[g.edges[i].To] = append(list, EdgeIndex(i))
-		}
-	}
-	return in
-}
-
-// bans lists the pairs of edges that a restriction forbids; not ok where its members do not meet at the node.
-func (t rawTurn) bans(g *Graph, via NodeIndex, in map[NodeIndex][]EdgeIndex) (keys []uint64, ok bool) {
-	if via < 0 {
-		return nil, false
-	}
-	to := func(e EdgeIndex) bool { return slices.Contains(t.to, g.edges[e].Way) }
-	out := g.Out(via)
-	if !slices.ContainsFunc(out, to) {
-		return nil, false
-	}
-	for _, from := range in[via] {
-		if !slices.Contains(t.from, g.edges[from].Way) {
-			continue
-		}
-		ok = true
-		for _, next := range out {
-			// The turn back is priced anyhow; only a rule about U-turns speaks of it.
-			back := g.edges[from].Twin == next
-			if back && !t.uTurn || to(next) == t.only {
-				continue
-			}
-			keys = append(keys, turnKey(from, next))
-		}
-	}
-	return keys, ok
 }

@@ -36,7 +36,7 @@ func Parse(tb testing.TB, text string) *Map {
 //	[name:] A(0,0)-B(900,0)>C(900,100) [key=value ...]
 //
 // where (x,y) are metres east and north of the origin, given once a node; "-" makes a two-way road and ">" a one-way road (a way is the
-// one or the other: its first mark counts for all). Without a highway tag it is highway=residential. Or a statement is a turn restriction,
+// one or the other: its first mark counts for all). "|" in a tag's value stands for ";". Without a highway tag it is highway=residential. Or a statement is a turn restriction,
 //
 //	no_left_turn w1 J w2            or, over ways, only_straight_on w1 w2 w3
 //
@@ -47,7 +47,18 @@ func Parse(tb testing.TB, text string) *Map {
 // Node ids are 1, 2 ... in the order of their first mention, way ids 1001, 1002 ... .
 func ParseAt(tb testing.TB, origin roadnet.Point, text string) *Map {
 	tb.Helper()
-	p := parser{m: &Map{Origin: origin, tb: tb, nodes: map[string]int64{}, ways: map[string]int64{}}, b: roadnet.NewBuilder(nil)}
+	return parse(tb, origin, roadnet.ImportOptions{}, text)
+}
+
+// ParseFor is Parse for the vehicles, and by the profiles, of the options.
+func ParseFor(tb testing.TB, opt roadnet.ImportOptions, text string) *Map {
+	tb.Helper()
+	return parse(tb, Origin(), opt, text)
+}
+
+func parse(tb testing.TB, origin roadnet.Point, opt roadnet.ImportOptions, text string) *Map {
+	tb.Helper()
+	p := parser{m: &Map{Origin: origin, tb: tb, nodes: map[string]int64{}, ways: map[string]int64{}}, b: roadnet.NewBuilderFor(opt)}
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
 		if line = strings.TrimSpace(line); line != "" {
 			p.statement(line)
@@ -177,7 +188,7 @@ func (p *parser) tags(fields []string) (tags roadnet.Tags) {
 		if !ok {
 			p.m.tb.Fatalf("%q is no tag", f)
 		}
-		tags = append(tags, roadnet.Tag{Key: k, Value: v})
+		tags = append(tags, roadnet.Tag{Key: k, Value: strings.ReplaceAll(v, "|", ";")})
 	}
 	return tags
 }

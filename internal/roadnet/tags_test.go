@@ -17,6 +17,7 @@ func tagsOf(text string) (tags Tags) {
 // M33, M34, M37).
 func TestReadWay(t *testing.T) {
 	const none = Flags(0xffff)
+	car := rules{set: SetOf(Car), profiles: DefaultProfiles()}
 	for _, c := range []struct {
 		tags    string
 		class   Class
@@ -27,9 +28,9 @@ func TestReadWay(t *testing.T) {
 		layer   int8
 	}{
 		{"highway=residential", ClassResidential, both, 0, 35, 0, 0},
-		{"highway=motorway lanes=3 maxspeed=none", ClassMotorway, forward, FlagOneway, 130, 3, 0},
+		{"highway=motorway lanes=3 maxspeed=none", ClassMotorway, forward, FlagOneway | FlagPosted, 130, 3, 0},
 		{"highway=motorway oneway=no", ClassMotorway, both, 0, 105, 0, 0},
-		{"highway=primary oneway=yes maxspeed=50", ClassPrimary, forward, FlagOneway, 50, 0, 0},
+		{"highway=primary oneway=yes maxspeed=50", ClassPrimary, forward, FlagOneway | FlagPosted, 50, 0, 0},
 		{"highway=primary oneway=-1", ClassPrimary, backward, FlagOneway, 70, 0, 0},
 		{"highway=primary oneway=yes oneway:motorcar=no", ClassPrimary, both, 0, 70, 0, 0},
 		{"highway=primary vehicle:backward=no", ClassPrimary, forward, FlagOneway, 70, 0, 0},
@@ -38,15 +39,15 @@ func TestReadWay(t *testing.T) {
 		{"highway=tertiary junction=roundabout", ClassTertiary, forward, FlagOneway | FlagRoundabout, 50, 0, 0},
 		{"highway=tertiary lanes=3", ClassTertiary, both, 0, 50, 2, 0},
 		{"highway=tertiary lanes=4 lanes:forward=3", ClassTertiary, both, 0, 50, 3, 0},
-		{"highway=secondary maxspeed=30+mph", ClassSecondary, both, 0, 48, 0, 0},
-		{"highway=secondary maxspeed=35mph", ClassSecondary, both, 0, 56, 0, 0},
-		{"highway=secondary maxspeed=walk", ClassSecondary, both, 0, 6, 0, 0},
+		{"highway=secondary maxspeed=30+mph", ClassSecondary, both, FlagPosted, 48, 0, 0},
+		{"highway=secondary maxspeed=35mph", ClassSecondary, both, FlagPosted, 56, 0, 0},
+		{"highway=secondary maxspeed=walk", ClassSecondary, both, FlagPosted, 6, 0, 0},
 		{"highway=secondary maxspeed=signals", ClassSecondary, both, 0, 60, 0, 0},
-		{"highway=secondary maxspeed=DE:urban", ClassSecondary, both, 0, 50, 0, 0},
-		{"highway=secondary maxspeed=DE:zone:30", ClassSecondary, both, 0, 30, 0, 0},
+		{"highway=secondary maxspeed=DE:urban", ClassSecondary, both, FlagPosted, 50, 0, 0},
+		{"highway=secondary maxspeed=DE:zone:30", ClassSecondary, both, FlagPosted, 30, 0, 0},
 		{"highway=secondary maxspeed=1e400", ClassSecondary, both, 0, 60, 0, 0},
 		{"highway=secondary maxspeed=-5", ClassSecondary, both, 0, 60, 0, 0},
-		{"highway=secondary maxspeed:forward=80", ClassSecondary, both, 0, 80, 0, 0},
+		{"highway=secondary maxspeed:forward=80", ClassSecondary, both, FlagPosted, 80, 0, 0},
 		{"highway=service service=driveway", ClassService, both, FlagService, 15, 0, 0},
 		{"highway=service access=private", ClassService, both, FlagService | FlagPrivate, 15, 0, 0},
 		{"highway=service access=no motor_vehicle=destination", ClassService, both, FlagService | FlagPrivate, 15, 0, 0},
@@ -77,14 +78,14 @@ func TestReadWay(t *testing.T) {
 		{"highway=trunk tunnel=no bridge=no", ClassTrunk, both, 0, 90, 0, 0},
 		{"highway=trunk bridge=viaduct layer=999", ClassTrunk, both, FlagBridge, 90, 0, 20},
 	} {
-		a, ok := readWay(tagsOf(c.tags))
+		a, ok := car.readWay(tagsOf(c.tags))
 		if c.flags == none {
 			if ok {
 				t.Errorf("%s: taken as %+v", c.tags, a)
 			}
 			continue
 		}
-		if !ok || a.class != c.class || a.dir != c.dir || a.flags != c.flags || a.speedForward != c.forward && a.dir != backward || a.lanesForward != c.lanes || a.layer != c.layer {
+		if !ok || a.class != c.class || a.dir != c.dir || a.flags != c.flags || a.speed[0] != c.forward && a.dir != backward || a.lanes[0] != c.lanes || a.layer != c.layer {
 			t.Errorf("%s: %v %+v, want %+v", c.tags, ok, a, c)
 		}
 	}
@@ -108,21 +109,26 @@ func TestReadBarrier(t *testing.T) {
 		"barrier=cattle_grid access=no":      barrierOpen,
 		"barrier=kerb":                       barrierOpen,
 	} {
-		if got := readBarrier(tagsOf(text)); got != want {
+		car := &DefaultProfiles().of[Car]
+		if got := car.readBarrier(tagsOf(text)); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }
 
-// Every class has a name, a speed, and comes back from its name (M31: what has no class is not in the graph).
+// Every class has a name and comes back from it, and the default profiles know each (M31: what has no class is not in the graph).
 func TestClasses(t *testing.T) {
-	for c := ClassMotorway; c <= ClassFerry; c++ {
+	for c := ClassMotorway; c < numClasses; c++ {
 		back, _ := classOf(c.String())
-		if c != ClassFerry && back != c || c.freeFlow(false) == 0 || c.freeFlow(true) == 0 {
-			t.Errorf("class %d %q: %d", c, c, back)
+		used := false
+		for v := range Vehicle(numVehicles) {
+			used = used || DefaultProfiles().of[v].roads[c][0].listed
+		}
+		if c != ClassFerry && back != c || !used {
+			t.Errorf("class %d is named %q, which reads as %d; used: %v", c, c, back, used)
 		}
 	}
-	if Class(0).String() != "unknown" {
-		t.Error("no class has a name")
+	if Class(0).String() != "unknown" || Vehicle(9).String() != "unknown" {
+		t.Error("what is none has a name")
 	}
 }
