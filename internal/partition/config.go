@@ -15,6 +15,8 @@ type Config struct {
 	CommitRetryMin    time.Duration // a commit that could not be published: first retry, doubling
 	CommitRetryMax    time.Duration
 	RequestRetry      time.Duration // a job without an answer is sent again
+	StickyRetry       time.Duration // the same after a request without the trip
+	ParkedResults     int           // results a key that came before their job; 0: none
 	DrainGrace        time.Duration
 	PromoteAfter      time.Duration // a published commit that no later prepare folded in is promoted
 	FrontierEvery     int           // completions between frontier writes
@@ -37,7 +39,7 @@ func DefaultConfig() Config {
 	return Config{
 		Tick: 250 * time.Millisecond, EvictSweep: 30 * time.Second, EvictIdle: 10 * time.Minute,
 		BlockedRetry: 5 * time.Second, CommitRetryMin: 100 * time.Millisecond, CommitRetryMax: 2 * time.Second,
-		RequestRetry: 3 * time.Second, DrainGrace: 20 * time.Second, PromoteAfter: time.Second,
+		RequestRetry: 3 * time.Second, StickyRetry: 500 * time.Millisecond, ParkedResults: 4, DrainGrace: 20 * time.Second, PromoteAfter: time.Second,
 		FrontierEvery: 64, FrontierInterval: time.Second, HeartbeatInterval: time.Second,
 		KeyQueue: 256, Jobs: 1024, WindowRecords: 8192, WindowBytes: 64 << 20, MaxAhead: 200_000,
 		RefetchRecords: 1024, RestoreBatch: 500, Restores: 4, QuarantineBound: 10_000,
@@ -58,6 +60,8 @@ func (c Config) Validate() error {
 		{"commit retry min", int64(c.CommitRetryMin), int64(time.Millisecond)},
 		{"commit retry max", int64(c.CommitRetryMax), int64(c.CommitRetryMin)},
 		{"request retry", int64(c.RequestRetry), int64(c.Tick)},
+		{"sticky retry", int64(c.StickyRetry), int64(c.Tick)},
+		{"parked results", int64(c.ParkedResults), 0},
 		{"drain grace", int64(c.DrainGrace), 0},
 		{"promote after", int64(c.PromoteAfter), 0},
 		{"frontier every", int64(c.FrontierEvery), 1},

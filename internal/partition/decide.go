@@ -7,27 +7,18 @@ import (
 	"milepost/internal/commit"
 )
 
-// result judges an answer. It decides only if it is the active job's and nothing began to commit (I8); all
-// others are counted and dropped, whoever sent them (A10).
-func (m *Machine) result(in Result) {
-	if m.draining {
-		return
-	}
-	k := m.keys[in.Key]
-	if k == nil || k.phase != solving || k.job.id != in.Job || k.head.obs.Identity.Revision != in.Revision {
-		m.reject(Obsolete)
-		return
-	}
+// answered takes the answer of a key's active job.
+func (m *Machine) answered(k *key, in *Result) {
 	if in.Err != nil {
 		m.solverFailed(k, in.Err)
 		return
 	}
-	if in.Decision.Kind < Solved || in.Decision.Kind > Reset {
-		m.reject(Malformed)
-		return
-	}
 	m.stats.Accepted++
 	k.attempts = 0
+	k.sticky = nil
+	if in.Replica != "" && in.Decision.Kind == Solved {
+		k.sticky = &sticky{replica: in.Replica, revision: in.Revision}
+	}
 	k.job.decision, k.job.decided = in.Decision, true
 	m.decide(k)
 }

@@ -40,25 +40,59 @@ func (m *Machine) open(k *key) {
 		m.reject(Superseded)
 	}
 	j.id, j.request, j.decision, j.decided = id, o.Request, Decision{}, false
+	j.short, j.timeouts, j.differs = nil, 0, false
+	if m.isSticky(k) {
+		j.short = o.Short
+	}
 	m.stats.Dispatched++
 	m.send(k)
 }
 
-// send hands out the request as it is retained.
+// send hands out the request as it is retained, or once without the trip; then it judges what came before its job.
 func (m *Machine) send(k *key) {
 	m.enter(k, solving)
-	m.setTimer(k, m.now.Add(m.cfg.RequestRetry))
-	m.emit(Dispatch{Job: k.job.id, Key: k.name, Revision: k.head.obs.Identity.Revision, Request: k.job.request})
+	j := k.job
+	e := Dispatch{Job: j.id, Key: k.name, Revision: k.head.obs.Identity.Revision, Request: j.request, Attempt: j.timeouts}
+	wait := m.cfg.RequestRetry
+	j.cached = len(j.short) > 0
+	if j.cached {
+		e.Request, e.Replica, wait = j.short, k.sticky.replica, m.cfg.StickyRetry
+		j.short = nil
+		m.stats.Cached++
+	}
+	m.setTimer(k, m.now.Add(wait))
+	m.emit(e)
+	m.judgeParked(k)
 }
 
-// resend asks again after a time-out, with the same bytes (A9).
+// resend asks again after a time-out, with the same bytes and somebody else (A9).
 func (m *Machine) resend(k *key) {
 	m.stats.Resent++
+	k.sticky = nil
+	k.job.timeouts++
 	m.send(k)
 }
 
+// tripMiss sends the full request to a replica that is there and does not hold the trip (A9).
+func (m *Machine) tripMiss(k *key) {
+	m.stats.TripMisses++
+	k.sticky = nil
+	m.send(k)
+}
+
+// sticky is the replica that answered last, and for which revision.
+type sticky struct {
+	replica  string
+	revision stream.Revision
+}
+
+// isSticky reports whether somebody may hold the trip of exactly the key's checkpoint.
+func (m *Machine) isSticky(k *key) bool {
+	return k.sticky != nil && k.loaded && k.sticky.revision == k.checkpoint.Revision
+}
+
 func (m *Machine) state(k *key) KeyState {
-	return KeyState{Checkpoint: k.checkpoint, Expired: k.expired, Epoch: m.tenure.Epoch}
+	return KeyState{Checkpoint: k.checkpoint, Expired: k.expired, Epoch: m.tenure.Epoch, Sticky: m.isSticky(k)}
 }
 
 // jobID digests everything that makes a job what it is: another base or another request is another job.

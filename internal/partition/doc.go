@@ -61,6 +61,8 @@
 //	P5  What is counted is what is there, and within its bound.
 //	P6  An entry in the ledger that a recovery would need is at or above the written floor: of a commit on its way, of
 //	    one not promoted, of a dead letter that the frontier has not passed (floor.go).
+//	P8  A request without the trip goes to the replica that answered last for exactly the key's checkpoint, and to no other.
+//	    Results that came before their job are kept within Config.ParkedResults a key, and never for a key not in memory.
 //	P7  A key leaves memory only when nothing of it is outstanding.
 //	P8  What an operator releases is replayed in order, each observation promoted before the next is opened. It is no part
 //	    of the frontier: until its promotion its quarantine row speaks for it.

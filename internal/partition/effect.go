@@ -23,12 +23,16 @@ func (id JobID) String() string { return hex.EncodeToString(id[:]) }
 // Restore reads keys' rows, many a query. Answer: Restored.
 type Restore struct{ Keys []stream.Key }
 
-// Dispatch sends a job to a solver. Answer: Result.
+// Dispatch sends a job to a solver. Answer: Result, or none: then it comes again.
 type Dispatch struct {
 	Job      JobID
 	Key      stream.Key
 	Revision stream.Revision
 	Request  []byte
+	// Attempt counts the time-outs of the job so far. A higher one must be able to reach another replica (A9).
+	Attempt int
+	// Replica is set when the request is without the trip: it is for this replica and for no other.
+	Replica string
 }
 
 // Commit hands a decision to the commit stages. Answer: Committed.

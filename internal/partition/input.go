@@ -27,13 +27,18 @@ type Restored struct {
 	Err  error
 }
 
-// Result answers Dispatch. It decides only if it is the active job's (I8).
+// Result answers Dispatch: once, several times, late or never, and it may come from a job of an earlier owner before this
+// one sends the same. It decides only if it is the active job's (I8).
 type Result struct {
 	Job      JobID
 	Key      stream.Key
 	Revision stream.Revision
 	Decision Decision
 	Err      error // class Permanent (a solver panic) quarantines; any other is tried again
+	// Replica names who answered, for a request without the trip later; empty: the solver keeps no trips.
+	Replica string
+	// TripMiss: the replica does not hold the trip. It decides nothing: the full request follows (A9).
+	TripMiss bool
 }
 
 // Committed answers Commit and CommitDeadLetter.

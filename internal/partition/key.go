@@ -52,6 +52,10 @@ type item struct {
 type job struct {
 	id       JobID
 	request  []byte // nil for a local decision, and once a result begins to commit
+	short    []byte // the request without the trip, until it is sent
+	timeouts int    // of the job
+	cached   bool   // the last send was without the trip
+	differs  bool   // results of it differ, and that was told
 	decision Decision
 	decided  bool // a result was accepted; kept over a rollback
 	commit   commit.Commit
@@ -85,6 +89,8 @@ type key struct {
 	published  *published
 	cause      *cause
 	errand     *errand
+	sticky     *sticky         // who answered last, nil when that is forgotten
+	parked     []Result        // that came before their job, oldest first
 	discarded  stream.Revision // with loaded: what is at or below it was discarded
 	setAside   int             // observations written to quarantine by this machine
 	foreign    int64           // floor to hold for a foreign prepared commit; -1 none

@@ -23,9 +23,16 @@ const (
 	Duplicate = "duplicate" // in hand
 
 	// Of rejected results.
-	Obsolete   = "obsolete"   // of no active job
-	Malformed  = "malformed"  // no decision at all
-	Superseded = "superseded" // accepted once, but its commit failed and its key's job is another now
+	Obsolete        = "obsolete"         // of an observation that is done, or an error of no active job
+	Malformed       = "malformed"        // no decision at all
+	Superseded      = "superseded"       // accepted once, but its commit failed and its key's job is another now
+	UnknownKey      = "unknown_key"      // of a key that is not in memory
+	OtherGeneration = "other_generation" // of another life of the raw topic
+	OtherBase       = "other_base"       // of the active observation, but not over its checkpoint
+	Repeated        = "repeated"         // of a decision that is being committed, or of a parked result
+	NoRoom          = "no_room"          // came before its job, and as many are parked as may be
+	StrayMiss       = "stray_trip_miss"  // a trip miss that nobody waits for
+	OfQuarantined   = "quarantined_key"  // of a key in quarantine
 
 	// Of poison records, whatever the workload says.
 	missingKey  = "missing_key"
@@ -63,7 +70,7 @@ func (l Lists) Reasons(counter string) []string {
 	case "deferred":
 		return []string{Capacity, Duplicate}
 	case "rejected":
-		return []string{Obsolete, Malformed, Superseded}
+		return []string{Obsolete, Malformed, Superseded, UnknownKey, OtherGeneration, OtherBase, Repeated, NoRoom, StrayMiss, OfQuarantined}
 	case "terminal":
 		return listed(l.Terminal, Internal)
 	case "reset":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,6 +61,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.step(s.restored(t, d))
 	case "solve":
 		return s.step(s.solved(t, d))
+	case "reply":
+		return s.step(reply(t, d))
+	case "miss":
+		in := s.solved(t, d)
+		in.Decision, in.TripMiss = Decision{}, true
+		return s.step(in)
 	case "committed":
 		return s.step(s.committed(t, d))
 	case "promoted":
@@ -156,6 +163,10 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			cfg.KeyQueue = n()
 		case "jobs":
 			cfg.Jobs = n()
+		case "parked":
+			cfg.ParkedResults = n()
+		case "evict-idle":
+			cfg.EvictSweep, cfg.EvictIdle = time.Second, time.Duration(n())*time.Second
 		case "window":
 			cfg.WindowRecords = n()
 		case "ahead":
@@ -315,12 +326,57 @@ func (s *script) solved(t *testing.T, d *datadriven.TestData) Result {
 	}
 	in := Result{Job: job.Job, Key: job.Key, Revision: job.Revision, Err: failure(t, d)}
 	if in.Err == nil {
-		in.Decision, in.Err = toySolve(job.Request, 0)
+		in.Decision, in.Err = toySolve(s.full(job), 0)
 	}
+	d.MaybeScanArgs(t, "replica", &in.Replica)
 	if d.HasArg("forged") {
 		in.Job[0]++
 	}
+	if d.HasArg("differs") {
+		in.Decision.Answer = []byte("otherwise")
+	}
 	return in
+}
+
+// reply is an answer that names its job by itself, as one that a former owner's matcher sends: "reply a@6 base=1.5" and the
+// request below.
+func reply(t *testing.T, d *datadriven.TestData) Result {
+	t.Helper()
+	name, offset, _ := strings.Cut(d.CmdArgs[0].Key, "@")
+	n, err := strconv.ParseInt(offset, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", d.Pos, err)
+	}
+	in := Result{Key: stream.Key(name), Revision: stream.Revision{Generation: 1, Offset: n}}
+	var base stream.Revision
+	if d.HasArg("base") {
+		var of string
+		d.ScanArgs(t, "base", &of)
+		base = checkpoint(t, of, "").Revision
+	}
+	d.MaybeScanArgs(t, "generation", &in.Revision.Generation)
+	d.MaybeScanArgs(t, "replica", &in.Replica)
+	request := strings.TrimSpace(d.Input)
+	in.Job = jobID(in.Key, in.Revision, base, []byte(request))
+	in.Decision, in.Err = toySolve([]byte(request), 0)
+	if d.HasArg("differs") {
+		in.Decision.Answer = []byte("otherwise")
+	}
+	if d.HasArg("empty") {
+		in.Decision = Decision{}
+	}
+	if d.HasArg("err") {
+		in.Decision, in.Err = Decision{}, failure(t, d)
+	}
+	return in
+}
+
+// full gives a job's request with the trip, which the replica of a shortened one holds.
+func (s *script) full(job Dispatch) []byte {
+	if k := s.m.keys[job.Key]; job.Replica != "" && k.job != nil {
+		return k.job.request
+	}
+	return job.Request
 }
 
 func (s *script) committed(t *testing.T, d *datadriven.TestData) Committed {
@@ -372,7 +428,14 @@ func (s *script) tell(e Effect) string {
 	case Restore:
 		return fmt.Sprintf("restore %v", e.Keys)
 	case Dispatch:
-		return fmt.Sprintf("dispatch %s@%s %q", e.Key, e.Revision, e.Request)
+		told := fmt.Sprintf("dispatch %s@%s %q", e.Key, e.Revision, e.Request)
+		if e.Replica != "" {
+			told += " without the trip to " + e.Replica
+		}
+		if e.Attempt > 0 {
+			told += fmt.Sprintf(" after %d time-outs", e.Attempt)
+		}
+		return told
 	case Commit:
 		return s.tellCommit(e.Commit)
 	case Promote:
@@ -450,8 +513,24 @@ func (s *script) stats() string {
 	var all []string
 	for name, n := range s.m.stats.All() {
 		if n != 0 {
-			all = append(all, fmt.Sprintf("%s=%d", name, n))
+			told := fmt.Sprintf("%s=%d", name, n)
+			if name == "rejected" {
+				told += s.rejections()
+			}
+			all = append(all, told)
 		}
 	}
 	return strings.Join(all, " ") + "\n"
+}
+
+// rejections tells why results were rejected.
+func (s *script) rejections() string {
+	var why []string
+	for by, n := range s.m.reasons {
+		if by.Counter == "rejected" {
+			why = append(why, fmt.Sprintf("%s %d", by.Reason, n))
+		}
+	}
+	slices.Sort(why)
+	return "(" + strings.Join(why, ", ") + ")"
 }

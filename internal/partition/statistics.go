@@ -13,7 +13,8 @@ func (s *Stats) counters() []counter {
 	return []counter{
 		{"offered", &s.Offered}, {"queued", &s.Queued}, {"poison", &s.Poison}, {"suppressed", &s.Suppressed},
 		{"deferred", &s.Deferred}, {"coalesced", &s.Coalesced}, {"set_aside", &s.SetAside}, {"spilled", &s.Spilled}, {"missing", &s.Missing},
-		{"dispatched", &s.Dispatched}, {"resent", &s.Resent}, {"accepted", &s.Accepted}, {"rejected", &s.Rejected},
+		{"dispatched", &s.Dispatched}, {"cached", &s.Cached}, {"trip_misses", &s.TripMisses}, {"resent", &s.Resent},
+		{"accepted", &s.Accepted}, {"parked", &s.Parked}, {"rejected", &s.Rejected}, {"quarantined_results", &s.QuarantinedResults},
 		{"committed", &s.Committed}, {"terminal", &s.Terminals}, {"reset", &s.Resets}, {"conflict", &s.Conflicts},
 		{"fenced", &s.Fenced}, {"promoted", &s.Promoted}, {"blocked", &s.Blocked}, {"retried", &s.Retried},
 		{"quarantined_keys", &s.QuarantinedKeys}, {"quarantined_records", &s.QuarantinedRecords}, {"evicted", &s.Evicted},

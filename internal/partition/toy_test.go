@@ -39,7 +39,11 @@ func (toy) Open(k KeyState, o Observation) Opening {
 	case word == "!o":
 		return Opening{}
 	}
-	return Opening{Request: fmt.Appendf(nil, "%s %s", toyState(k), word)}
+	opening := Opening{Request: fmt.Appendf(nil, "%s %s", toyState(k), word)}
+	if k.Sticky {
+		opening.Short = fmt.Appendf(nil, "#%08x %s", digest(toyState(k)), word)
+	}
+	return opening
 }
 
 // toyState reads a checkpoint; one that cannot be read is lost, and rides as a reset on what commits next.

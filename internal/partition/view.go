@@ -37,7 +37,8 @@ func (m *Machine) View() View {
 type Stats struct {
 	Offered, Queued, Poison, Suppressed, Deferred, SetAside                 int64
 	Coalesced, Missing                                                      int64 // Coalesced: within Deferred
-	Dispatched, Resent, Accepted, Rejected                                  int64
+	Dispatched, Cached, TripMisses, Resent, Accepted, Parked                int64
+	Rejected, QuarantinedResults                                            int64
 	Committed, Terminals, Resets, Conflicts, Fenced, Promoted               int64 // Terminals and Resets: within Committed
 	Blocked, Retried, QuarantinedKeys, QuarantinedRecords, Evicted, Spilled int64
 	Released, Discarded                                                     int64 // observations, by operators

@@ -27,6 +27,8 @@ type KeyState struct {
 	Checkpoint commit.Checkpoint // zero Revision: never seen
 	Expired    bool              // the row is a tail without state (A5)
 	Epoch      stream.Epoch      // the owner's, for the outputs' headers
+	// Sticky: a replica answered last for exactly this checkpoint and may still hold its trip, so that Opening.Short is of use.
+	Sticky bool
 }
 
 // Observation is a decoded raw record.
@@ -46,6 +48,8 @@ type Opening struct {
 	Region string
 	// Budget is how long after its record's Kafka timestamp the observation should be committed; 0: not measured (A16).
 	Budget time.Duration
+	// Short is the request without the trip: the same job, for the replica that holds the trip already. Nil: there is none.
+	Short []byte
 }
 
 // Decision is what a solver, or the workload itself, decided about one observation.
