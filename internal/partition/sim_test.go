@@ -37,7 +37,7 @@ func TestSim(t *testing.T) {
 		return
 	}
 	// What never happens here is not simulated (A9, A10).
-	remote := []string{"cached", "trip_misses", "resent", "parked", "rejected", "quarantined_results"}
+	remote := []string{"cached", "trip_misses", "resent", "parked", "rejected"}
 	for name, n := range total.All() {
 		if n == 0 && slices.Contains(remote, name) {
 			t.Errorf("in %d seeds nothing was counted as %s", *seeds, name)
