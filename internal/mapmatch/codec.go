@@ -8,7 +8,7 @@ import (
 )
 
 // stateVersion is the first byte of a state. Invariant 5 of the package has the layout.
-const stateVersion = 1
+const stateVersion = 2
 
 const crcSize = 4
 
@@ -70,6 +70,7 @@ func (w *window) appendLayers(b []byte, base sighting) []byte {
 		}
 		b = binary.AppendUvarint(b, uint64(l.n)<<1|bound)
 		b = binary.AppendUvarint(b, uint64(l.inc))
+		b = binary.AppendUvarint(b, uint64(l.gone))
 		b = binary.AppendUvarint(b, uint64(l.seen-l.s.at))
 		b = binary.AppendUvarint(b, uint64(l.stood-l.s.at))
 		edge := int64(0)
@@ -78,6 +79,8 @@ func (w *window) appendLayers(b []byte, base sighting) []byte {
 			b = binary.AppendUvarint(b, uint64(c.along))
 			b = binary.AppendUvarint(b, uint64(c.cost))
 			b = binary.AppendVarint(b, int64(c.back))
+			b = binary.AppendUvarint(b, uint64(c.sum))
+			b = binary.AppendUvarint(b, uint64(c.won))
 			edge = int64(c.edge)
 		}
 		b = binary.AppendUvarint(b, uint64(l.skips))
@@ -150,6 +153,7 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 	l.n, l.bound = int(n>>1), n&1 != 0
 	r.check(l.n > 0)
 	l.inc = int32(r.uint(never))
+	l.gone = int32(r.uint(never))
 	l.seen = l.s.at + int64(r.uint(2*maxMicro))
 	l.stood = l.s.at + int64(r.uint(2*maxMicro))
 	r.check(l.seen <= w.last && l.stood <= l.seen)
@@ -164,6 +168,8 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 		c.along = int32(r.uint(uint64(m.length(c.edge))))
 		c.cost = int32(r.uint(never - 1))
 		c.back = int8(r.int(-1, maxCands-1))
+		c.sum = int32(r.uint(never - 1))
+		c.won = int32(r.uint(never - 1))
 		if i == 0 {
 			r.check(c.back == -1)
 		} else {

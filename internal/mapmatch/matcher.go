@@ -12,6 +12,8 @@ type Matcher struct {
 	lim    limits
 	graph  [8]byte // of the graph's hash
 	config uint32
+	logsum logSum
+	exp    []int32 // see newExp
 
 	search *roadnet.Search
 	w      window
@@ -35,7 +37,7 @@ func New(g *roadnet.Graph, cfg Config) (*Matcher, error) {
 	}
 	hash := g.Hash()
 	return &Matcher{
-		g: g, lim: newLimits(cfg), graph: [8]byte(hash[:8]), config: cfg.hash(), search: roadnet.NewSearch(g),
+		g: g, lim: newLimits(cfg), graph: [8]byte(hash[:8]), config: cfg.hash(), logsum: newLogSum(), exp: newExp(), search: roadnet.NewSearch(g),
 		w: window{layers: make([]layer, 0, maxLayers+4)},
 	}, nil
 }

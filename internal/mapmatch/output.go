@@ -115,7 +115,7 @@ func (m *Matcher) advance(r *Result) {
 		m.conclude(r, c)
 		j, n = j-c, n-c
 	} else {
-		w.prune(-1)
+		w.prune(-1, m.logsum)
 		m.now = w.chain(m.now, n, 0)
 	}
 	if j < 0 {
@@ -199,7 +199,7 @@ func (m *Matcher) converged(n int) int {
 // conclude makes the layers up to c final on the chain m.now, and c the anchor.
 func (m *Matcher) conclude(r *Result, c int) {
 	w := &m.w
-	shares := m.shares(c)
+	shares := m.shares()
 	if !w.final {
 		l := &w.layers[0]
 		p := l.c[m.now[0]]
@@ -219,7 +219,7 @@ func (m *Matcher) conclude(r *Result, c int) {
 	w.drop(c)
 	w.final = true
 	w.layers[0].bound = true
-	w.prune(anchor)
+	w.prune(anchor, m.logsum)
 }
 
 // finish makes all that is left final.
@@ -262,43 +262,85 @@ func (m *Matcher) place(r *Result, skips []skip, start, end int64, share float64
 	}
 }
 
-// share is the share of the newest layer's probability that its best candidate has.
+// share is the probability of the newest layer's best candidate.
 func (m *Matcher) share() float64 {
-	l := m.w.newest()
-	sum := 0.0
-	for i := range l.n {
-		sum += likelihood(l.c[i].cost)
-	}
-	return rounded(likelihood(l.c[0].cost) / sum)
+	n := len(m.w.layers) - 1
+	gamma := m.newest()
+	return m.chosen(n, 0, &gamma)
 }
 
-// shares are, of each layer up to c, the share of the newest layer's probability that comes through the chain m.now.
-func (m *Matcher) shares(c int) [maxLayers + 4]float64 {
+// newest is the probability of each of the newest layer's candidates, in millionths.
+func (m *Matcher) newest() (gamma [maxCands]int64) {
+	l := m.w.newest()
+	total := int64(0)
+	for j := range l.n {
+		gamma[j] = m.millionths(l.c[j].sum)
+		total += gamma[j]
+	}
+	for j := range l.n {
+		gamma[j] = gamma[j] * 1_000_000 / total
+	}
+	return gamma
+}
+
+// shares are, of each layer, the probability of its candidate on the chain m.now, by the observations before and after: the newest
+// layer's probability is led back the ways that it came. Of a place that was reached over several ways a state keeps only the likeliest
+// one's share; the rest counts as come from the others as likely as they were then.
+func (m *Matcher) shares() [maxLayers + 4]float64 {
 	var out [maxLayers + 4]float64
 	w := &m.w
-	l := w.newest()
-	sum := 0.0
-	for j := range l.n {
-		p := likelihood(l.c[j].cost)
-		sum += p
-		at := int8(j)
-		for i := len(w.layers) - 1; i >= 0; i-- {
-			if i <= c && at == m.now[i] {
-				out[i] += p
-			}
-			at = w.layers[i].c[at].back
+	gamma := m.newest()
+	for i := len(w.layers) - 1; ; i-- {
+		out[i] = m.chosen(i, m.now[i], &gamma)
+		if i == 0 {
+			return out
 		}
+		m.lead(&w.layers[i-1], &w.layers[i], &gamma)
 	}
-	for i := range out {
-		out[i] = rounded(out[i] / sum)
-	}
-	return out
 }
 
-func likelihood(cost int32) float64 { return math.Exp(-float64(cost) / nat) }
+// lead takes the probabilities of a layer's candidates back to those of the layer before.
+func (m *Matcher) lead(from, to *layer, gamma *[maxCands]int64) {
+	var before, was [maxCands]int64
+	total := m.millionths(from.gone)
+	for j := range from.n {
+		was[j] = m.millionths(from.c[j].sum)
+		total += was[j]
+	}
+	for j := range to.n {
+		c := &to.c[j]
+		over := gamma[j] * m.millionths(c.won) / 1_000_000
+		before[c.back] += over
+		if others := total - was[c.back]; others > 0 {
+			for k := range from.n {
+				if k != int(c.back) {
+					before[k] += (gamma[j] - over) * was[k] / others
+				}
+			}
+		} else {
+			before[c.back] += gamma[j] - over
+		}
+	}
+	*gamma = before
+}
 
-// rounded keeps the last bits of the exponential, which differ between processors, out of the outputs.
-func rounded(p float64) float64 { return math.Round(p*1000) / 1000 }
+// chosen is the probability of a candidate of layer i, together with those at the same place: where one edge ends another begins.
+func (m *Matcher) chosen(i int, c int8, gamma *[maxCands]int64) float64 {
+	l := &m.w.layers[i]
+	p := gamma[c]
+	a := &l.c[c]
+	for j := range l.n {
+		if b := &l.c[j]; int8(j) != c && (m.joins(a, b) || m.joins(b, a)) {
+			p += gamma[j]
+		}
+	}
+	return float64(min((p+500)/1000, 1000)) / 1000
+}
+
+// joins says whether candidate b is at the begin of an edge at whose end a is.
+func (m *Matcher) joins(a, b *cand) bool {
+	return b.along == 0 && a.along == m.length(a.edge) && m.g.Edge(a.edge).To == m.g.Edge(b.edge).From
+}
 
 func (m *Matcher) position(seq, at int64, e roadnet.EdgeIndex, along int32, share float64, d Disposition) *Position {
 	p, heading := m.g.At(e, along)

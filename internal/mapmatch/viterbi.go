@@ -9,6 +9,7 @@ import (
 
 const (
 	suspicious = 12 * nat // a layer that adds more makes the search look farther
+	heard      = 3 * nat  // moves to a place that are dearer than its cheapest by no more count in its probability
 	outlying   = 8 * nat  // what leaving out a layer has to gain for it to be an outlier
 )
 
@@ -40,9 +41,9 @@ func (m *Matcher) within(s sighting, radius int32, most int) []spot {
 // begin starts a stretch at a sighting.
 func (m *Matcher) begin(s sighting, spots []spot) {
 	l := m.w.grow()
-	l.s, l.seen, l.stood, l.bound = s, s.at, s.at, true
+	l.s, l.seen, l.stood, l.bound, l.gone = s, s.at, s.at, true, never
 	for _, sp := range spots {
-		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: sp.emission, back: -1}
+		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: sp.emission, back: -1, sum: sp.emission}
 		l.n++
 	}
 	m.settle(l)
@@ -62,13 +63,20 @@ func (m *Matcher) settle(l *layer) {
 		}
 	}
 	l.n = keep
+	least := int32(never)
+	for i := range l.n {
+		least = min(least, l.c[i].sum)
+	}
+	for i := range l.n {
+		l.c[i].sum -= least
+	}
 }
 
 // link computes the layer that follows layer from; false when no place can be reached. It is a pure function of the two, so that it
 // may be tried and thrown away.
 func (m *Matcher) link(from *layer, s sighting, spots []spot, to *layer) bool {
 	st := m.lim.step(from, s)
-	to.s, to.seen, to.stood, to.skips, to.bound = s, s.at, s.at, 0, true
+	to.s, to.seen, to.stood, to.skips, to.bound, to.gone = s, s.at, s.at, 0, true, never
 	m.near(&st, from, spots)
 	m.choose(to, spots)
 	if (to.n == 0 || to.inc > suspicious) && st.near < st.reach {
@@ -84,11 +92,11 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 	m.moves = m.moves[:0]
 	least := int64(never)
 	for j := range spots {
-		b := cand{edge: spots[j].edge, cost: never}
+		b := cand{edge: spots[j].edge, cost: never, sum: never}
 		for i := range from.n {
 			w, cost, along := m.local(st, &from.c[i], spots[j].edge, spots[j].along)
 			if w != noWay {
-				offer(&b, &from.c[i], i, cost, along, spots[j].emission)
+				m.offer(&b, &from.c[i], i, cost, along, spots[j].emission)
 			}
 		}
 		least = min(least, int64(b.cost))
@@ -112,7 +120,7 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 		m.look(st, p, int32(min(limit, int64(st.near))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
-				offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
 				least = min(least, int64(m.moves[j].cost))
 			}
 		}
@@ -121,7 +129,7 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 
 // useful is the length in cm up to which a move from p can still be the cheapest to spot j and within the beam of the least; -1 for none.
 func (m *Matcher) useful(st *step, p *cand, j int, least int64, emission int32) int64 {
-	budget := min(int64(m.moves[j].cost), least+int64(m.lim.beam)+1) - int64(p.cost) - int64(emission)
+	budget := min(int64(m.moves[j].cost)+heard, least+int64(m.lim.beam)+1) - int64(p.cost) - int64(emission)
 	if budget <= 0 {
 		return -1
 	}
@@ -154,7 +162,7 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 		m.look(st, p, int32(min(limit, int64(st.reach))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
-				offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
 				least = min(least, int64(m.moves[j].cost))
 			}
 		}
@@ -165,8 +173,9 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 func (m *Matcher) choose(to *layer, spots []spot) {
 	to.n = 0
 	for j := range spots {
-		if m.moves[j].cost != never {
-			to.c[to.n] = m.moves[j]
+		if b := m.moves[j]; b.cost != never {
+			b.won = max(b.won-b.sum, 0)
+			to.c[to.n] = b
 			to.n++
 		}
 	}
@@ -176,13 +185,15 @@ func (m *Matcher) choose(to *layer, spots []spot) {
 }
 
 // offer takes a move when it is cheaper than what is known; at equal cost the earlier predecessor stays.
-func offer(b *cand, p *cand, back int, cost, along, emission int32) {
+func (m *Matcher) offer(b *cand, p *cand, back int, cost, along, emission int32) {
 	if cost == never {
 		return
 	}
-	if total := min(int64(p.cost)+int64(cost)+int64(emission), never-1); int32(total) < b.cost {
-		b.cost, b.along, b.back = int32(total), along, int8(back)
+	via := int32(min(int64(p.sum)+int64(cost)+int64(emission), never-1))
+	if total := int32(min(int64(p.cost)+int64(cost)+int64(emission), never-1)); total < b.cost {
+		b.cost, b.along, b.back, b.won = total, along, int8(back), via
 	}
+	b.sum = m.logsum.add(b.sum, via)
 }
 
 // extend adds a layer to the stretch, leaving out the one before it where that makes it an outlier (M15). False: the sighting fits

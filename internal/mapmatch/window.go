@@ -15,6 +15,8 @@ type cand struct {
 	along int32 // cm; never behind the place that it follows on the same edge (standing still)
 	cost  int32 // 1/1000 nat above the layer's best
 	back  int8  // index in the layer before, -1 at the start of a stretch
+	sum   int32 // 1/1000 nat: the probability of all ways that lead here, beside that of the likeliest place of the layer
+	won   int32 // 1/1000 nat: the share of it that came over back
 }
 
 // layer is an observation with its candidates in order of (cost, edge).
@@ -24,6 +26,7 @@ type layer struct {
 	stood int64 // microseconds: until when it stood here
 	inc   int32 // what the layer added to the best cost
 	skips int   // positions that belong to it: window.skips, in order
+	gone  int32 // 1/1000 nat: the probability, as in cand.sum, of the candidates that were removed; never for none
 	bound bool  // a provisional stretch that was put out ends here
 	n     int
 	c     [maxCands]cand
@@ -70,7 +73,7 @@ func (w *window) grow() *layer {
 		w.layers = append(w.layers, layer{})
 	}
 	l := w.newest()
-	l.s, l.seen, l.stood, l.inc, l.skips, l.bound, l.n = sighting{}, 0, 0, 0, 0, false, 0
+	l.s, l.seen, l.stood, l.inc, l.skips, l.gone, l.bound, l.n = sighting{}, 0, 0, 0, 0, never, false, 0
 	return l
 }
 
@@ -100,7 +103,7 @@ func (w *window) drop(i int) {
 // prune removes the candidates that nothing can come of: before the newest two layers those that no later one follows, everywhere
 // those whose predecessor is gone. The newest two stay whole, since the newest may yet turn out to be an outlier (F1: what is
 // final is thereby the only thing that the rest can follow). Of the first layer only the anchor stays, where it is one (not -1).
-func (w *window) prune(anchor int8) {
+func (w *window) prune(anchor int8, t logSum) {
 	n := len(w.layers)
 	var keep [maxLayers + 4][maxCands]bool
 	for i := range n {
@@ -124,10 +127,11 @@ func (w *window) prune(anchor int8) {
 	for i := range n {
 		l, k := &w.layers[i], 0
 		for j := range l.n {
+			c := l.c[j]
 			if !keep[i][j] {
+				l.gone = max(t.add(l.gone, c.sum), 0)
 				continue
 			}
-			c := l.c[j]
 			if i > 0 {
 				c.back = before[c.back]
 			} else {
