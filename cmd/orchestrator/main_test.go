@@ -137,11 +137,14 @@ func TestSettingsErrors(t *testing.T) {
 
 // Golden: every verb's help has examples and says what it prints.
 func TestHelp(t *testing.T) {
-	for _, verb := range []string{"", "match", "replay", "migrate", "config", "version", "dev", "run"} {
+	for _, verb := range []string{
+		"", "match", "replay", "migrate", "config", "version", "dev", "run", "status", "partition", "partition list", "partition show",
+		"partition seek", "quarantine", "quarantine list", "quarantine show", "quarantine release", "quarantine discard",
+	} {
 		args := []string{"--help"}
 		name := "orchestrator"
 		if verb != "" {
-			args, name = []string{verb, "--help"}, verb
+			args, name = append(strings.Fields(verb), "--help"), strings.ReplaceAll(verb, " ", "-")
 		}
 		got := orchestrator(t, "", args...)
 		if got.code != 0 || !strings.Contains(got.out, "Examples:") {

@@ -209,7 +209,7 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 		ccfg.Lanes = 0 // no transactional ids: a next owner has none to initialise
 	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
-		Owners: s.store, Store: s.store, Pipeline: s.pipeline,
+		Owners: s.store, Store: s.store, Operations: s.store, Pipeline: s.pipeline,
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},
