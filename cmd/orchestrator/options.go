@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
@@ -45,6 +47,7 @@ type kafkaOptions struct {
 	sasl     string
 	user     string
 	password telemetry.Secret
+	token    string
 }
 
 func (o *kafkaOptions) flags(fs *pflag.FlagSet) {
@@ -53,9 +56,10 @@ func (o *kafkaOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.ca, "kafka-ca", "", "`file` with the brokers' certificate authority (PEM); empty: the system's")
 	fs.StringVar(&o.cert, "kafka-cert", "", "`file` with our client certificate (PEM)")
 	fs.StringVar(&o.key, "kafka-key", "", "`file` with our client certificate's key (PEM)")
-	fs.StringVar(&o.sasl, "kafka-sasl", "", "plain, scram-sha-256 or scram-sha-512; empty: no authentication")
+	fs.StringVar(&o.sasl, "kafka-sasl", "", "plain, scram-sha-256, scram-sha-512 or oauthbearer; empty: no authentication")
 	fs.StringVar(&o.user, "kafka-user", "", "user for SASL")
 	fs.Var(secretFlag{&o.password}, "kafka-password", "password for SASL; better in the environment than on the command line")
+	fs.StringVar(&o.token, "kafka-token-file", "", "`file` with the bearer token for oauthbearer; read again at each authentication")
 }
 
 // client gives the clients' options for security; brokers are set apart.
@@ -79,10 +83,34 @@ func (o *kafkaOptions) client() ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(scram.Auth{User: o.user, Pass: string(o.password)}.AsSha256Mechanism()))
 	case "scram-sha-512":
 		opts = append(opts, kgo.SASL(scram.Auth{User: o.user, Pass: string(o.password)}.AsSha512Mechanism()))
+	case "oauthbearer":
+		if _, err := bearerToken(o.token); err != nil {
+			return nil, err
+		}
+		opts = append(opts, kgo.SASL(oauth.Oauth(func(context.Context) (oauth.Auth, error) { return bearerToken(o.token) })))
 	default:
-		return nil, fmt.Errorf("--kafka-sasl is %q, must be plain, scram-sha-256 or scram-sha-512", o.sasl)
+		return nil, fmt.Errorf("--kafka-sasl is %q, must be plain, scram-sha-256, scram-sha-512 or oauthbearer", o.sasl)
+	}
+	if o.token != "" && o.sasl != "oauthbearer" {
+		return nil, errors.New("--kafka-token-file needs --kafka-sasl oauthbearer")
 	}
 	return opts, nil
+}
+
+// bearerToken reads the token. Whoever renews it writes the file anew.
+func bearerToken(path string) (oauth.Auth, error) {
+	if path == "" {
+		return oauth.Auth{}, errors.New("--kafka-sasl oauthbearer needs --kafka-token-file")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return oauth.Auth{}, fmt.Errorf("--kafka-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" {
+		return oauth.Auth{}, errors.New("--kafka-token-file: the file is empty")
+	}
+	return oauth.Auth{Token: token}, nil
 }
 
 func (o *kafkaOptions) tlsConfig() (*tls.Config, error) {

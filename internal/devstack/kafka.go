@@ -40,6 +40,10 @@ type KafkaConfig struct {
 	Topics []Topic
 	// Settings are broker settings; they win over the defaults here.
 	Settings map[string]string
+	// Listeners are further listeners on each node: name ("SECURE") to security
+	// protocol ("SASL_SSL"). What they need stands in Settings
+	// (listener.name.secure.…); the nodes themselves go on without them.
+	Listeners map[string]string
 	// HeapMB is each node's Java heap in MiB; 0 is 512.
 	HeapMB int
 	// Logger hears about downloads and starts; nil is silent.
@@ -60,6 +64,7 @@ type kafkaNode struct {
 	id             int // Kafka's node.id, from 1
 	dir            string
 	port, ctrlPort int
+	extra          map[string]int // port of each further listener
 	process        *process
 }
 
@@ -99,6 +104,16 @@ func (k *Kafka) Addrs() []string {
 	addrs := make([]string, len(k.nodes))
 	for i, n := range k.nodes {
 		addrs[i] = n.addr()
+	}
+
+	return addrs
+}
+
+// ListenerAddrs are the addresses of a further listener, one a node.
+func (k *Kafka) ListenerAddrs(name string) []string {
+	addrs := make([]string, len(k.nodes))
+	for i, n := range k.nodes {
+		addrs[i] = n.listener(name)
 	}
 
 	return addrs
@@ -170,14 +185,20 @@ func (k *Kafka) prepare(ctx context.Context) error {
 		return fmt.Errorf("resolve the broker's folder: %w", err)
 	}
 	k.dir = abs
-	ports, err := freePorts(ctx, 2*k.config.Brokers)
+	each := 2 + len(k.config.Listeners)
+	ports, err := freePorts(ctx, each*k.config.Brokers)
 	if err != nil {
 		return err
 	}
 	for i := range k.config.Brokers {
-		k.nodes = append(k.nodes, &kafkaNode{
-			id: i + 1, dir: filepath.Join(k.dir, "node-"+strconv.Itoa(i+1)), port: ports[2*i], ctrlPort: ports[2*i+1],
-		})
+		mine := ports[each*i : each*(i+1)]
+		n := &kafkaNode{
+			id: i + 1, dir: filepath.Join(k.dir, "node-"+strconv.Itoa(i+1)), port: mine[0], ctrlPort: mine[1], extra: map[string]int{},
+		}
+		for at, name := range slices.Sorted(maps.Keys(k.config.Listeners)) {
+			n.extra[name] = mine[2+at]
+		}
+		k.nodes = append(k.nodes, n)
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
@@ -236,6 +257,12 @@ func (k *Kafka) properties(n *kafkaNode) string {
 		"transaction.state.log.num.partitions":             "8",
 		"share.coordinator.state.topic.replication.factor": replicas, "share.coordinator.state.topic.min.isr": inSync,
 		"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false",
+	}
+	for name, protocol := range k.config.Listeners {
+		at := "," + name + "://" + n.listener(name)
+		settings["listeners"] += at
+		settings["advertised.listeners"] += at
+		settings["listener.security.protocol.map"] += "," + name + ":" + protocol
 	}
 	maps.Copy(settings, k.config.Settings)
 	lines := make([]string, 0, len(settings))
@@ -342,5 +369,9 @@ func (k *Kafka) removeFolder() error {
 func (k *Kafka) classPath() string { return filepath.Join(k.jars, "*") }
 
 func (n *kafkaNode) addr() string { return "127.0.0.1:" + strconv.Itoa(n.port) }
+
+func (n *kafkaNode) listener(name string) string {
+	return "127.0.0.1:" + strconv.Itoa(n.extra[name])
+}
 
 func (n *kafkaNode) configFile() string { return filepath.Join(n.dir, "server.properties") }
