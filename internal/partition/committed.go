@@ -47,6 +47,7 @@ func (m *Machine) isPublished(k *key, position int64) {
 		return
 	}
 	m.countCommit(j)
+	m.measure(j, k.head)
 	k.checkpoint, k.expired = j.commit.Next, false
 	if k.published == nil {
 		m.unpromoted++

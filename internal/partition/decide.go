@@ -31,6 +31,10 @@ func (m *Machine) solverFailed(k *key, err error) {
 	case commit.Fenced:
 		m.fenced(err)
 	case commit.Transient, commit.Canceled, commit.Conflict, commit.Busy:
+		if m.isStale(k) {
+			m.openAgain(k) // what it was opened for may be gone
+			return
+		}
 		if k.attempts == 0 {
 			m.warn("solver failed", k, err)
 		}
@@ -43,7 +47,7 @@ func (m *Machine) solverFailed(k *key, err error) {
 func (m *Machine) decide(k *key) {
 	j, obs := k.job, k.head.obs
 	m.timers.remove(k)
-	plan, err := m.work.Plan(m.state(k), obs, j.decision)
+	plan, err := j.work.Plan(m.state(k), obs, j.decision)
 	if err == nil && plan.Next.Revision != obs.Identity.Revision {
 		err = fmt.Errorf("planned revision %s is not the observation's", plan.Next.Revision)
 	}

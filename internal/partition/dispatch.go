@@ -20,8 +20,10 @@ func (m *Machine) open(k *key) {
 		k.job = &job{}
 	}
 	j := k.job
-	m.startJob(j)
+	j.work, j.works, j.region, j.budget = m.work, m.works, o.Region, o.Budget
 	if o.Local != nil {
+		// It takes no credit, however exhausted admission is (A6, A7).
+		m.startJob(j)
 		j.id, j.request, j.decision, j.decided = JobID{}, nil, *o.Local, true
 		m.decide(k)
 		return
@@ -33,6 +35,7 @@ func (m *Machine) open(k *key) {
 	id := jobID(k.name, k.head.obs.Identity.Revision, k.checkpoint.Revision, o.Request)
 	if j.decided && j.id == id {
 		// The result whose commit failed is that of this very job: no second solve (A12).
+		m.startJob(j)
 		m.decide(k)
 		return
 	}
@@ -44,8 +47,9 @@ func (m *Machine) open(k *key) {
 	if m.isSticky(k) {
 		j.short = o.Short
 	}
-	m.stats.Dispatched++
-	m.send(k)
+	if m.takeCredit(k, o.Region) {
+		m.begin(k)
+	}
 }
 
 // send hands out the request as it is retained, or once without the trip; then it judges what came before its job.

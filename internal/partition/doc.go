@@ -4,7 +4,8 @@
 //
 // It has no clock, no randomness, no I/O, no logger and no goroutine: time comes with the input, and all that waits on the
 // world is an Effect that comes back as exactly one Input. The driver's goroutine of the partition is the only one that
-// touches a Machine; nothing here locks.
+// touches a Machine, and a Machine locks nothing. Credits, the admission that all partitions of a process share, has a lock:
+// a machine asks it and never waits; what comes of it later is an input too.
 //
 // It is not the driver (internal/consumer), not the commit stages and not recovery (internal/commit), and it knows
 // nothing of what a record means: that is the Workload's.
@@ -23,7 +24,7 @@
 //	     ▲                    ▲  │ ▲                           │ row; a foreign prepared commit: finishing
 //	     │ nothing queued     │  │ └───────────────────────────┘
 //	     │                    │  │ Open
-//	     │                    │  ├──────────▶ solving ───────┐ result of the active job
+//	     │                    │  ├─▶ held ──▶ solving ───────┐ result of the active job
 //	     │                    │  │ local      │ time-out:     │
 //	     │                    │  │ or poison  └─ same bytes   ▼
 //	     └────────────────────┤  └────────────────────▶ committing ──▶ transient: blocked, same bytes
@@ -31,7 +32,7 @@
 //	                          └────────────────────────────┘   permanent: quarantined, ready
 //	                             published: head is done        fenced: Stop
 //
-//	blocked waits for its timer and then restores, commits, finishes or puts aside again; a quarantined key's
+//	held waits for credit, if there is none at once; blocked waits for its timer and then restores, commits, finishes or puts aside again; a quarantined key's
 //	observations go from ready to settingAside and are done when their rows are written. An operator's request takes the
 //	key to onErrand; between its answers each replayed observation goes the way of any other.
 //
@@ -53,6 +54,8 @@
 //	I11 A head is released by what its row says, never by the finishing of a foreign prepared commit.
 //	I12 What the workload adds to a lost state commits over the stored revision.
 //	I13 After a fenced answer nothing is handed out.
+//	I14 A budget that was missed is told and counted; it decides nothing.
+//	I15 A job for a solver has a credit from its admission to its end, on every path; one that waits is in line once.
 //	I16 The same inputs give the same effects: nothing depends on the order of a map.
 //	P1  What stands prepared and was published by this machine is never finished: that would publish it twice.
 //	P2  A key's queue ascends, its spilled offsets follow the queue and ascend; while there are any, later ones spill.

@@ -11,7 +11,7 @@ func (m *Machine) drain() {
 		for it := k.head; it != nil; it = it.next {
 			m.verdict(k, it)
 		}
-		if k.phase == solving {
+		if k.phase == solving || k.phase == held {
 			m.endJob(k.job)
 			k.job = nil
 			m.timers.remove(k)

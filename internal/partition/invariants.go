@@ -127,6 +127,9 @@ func (m *Machine) checkPhase(k *key) {
 	if k.head != nil && k.head.released && !k.quarantined {
 		m.broken("P8", k, "an observation is replayed of a key that is not quarantined")
 	}
+	if k.phase == held && (j == nil || j.credit == nil || j.counted) || !running && k.phase != held && j != nil && j.credit != nil {
+		m.broken("I15", k, "job and credit do not agree: %+v", j)
+	}
 	if k.phase == solving && len(j.request) == 0 {
 		m.broken("I7", k, "no request is retained")
 	}
@@ -187,6 +190,7 @@ func (m *Machine) checkAll() {
 		}
 	}
 	m.checkPartition()
+	m.checkShare()
 	if count != m.count || records != m.records || again != m.again || bytes != m.bytes || spills != m.spilled ||
 		unpromoted != m.unpromoted || jobs != m.jobs || quarantined != m.quarantined {
 		m.broken("P5", nil, "sums: phases %v %v, records %d %d, refetched %d %d, bytes %d %d, spilled %d %d, unpromoted %d %d, jobs %d %d, quarantined %d %d",
@@ -200,5 +204,41 @@ func (m *Machine) checkAll() {
 	}
 	if undone != records+spills-replays {
 		m.broken("I2", nil, "%d offsets are not done, %d are in hand and %d spilled", undone, records, spills)
+	}
+}
+
+// checkShare holds what the keys have of admission against what the share says.
+func (m *Machine) checkShare() {
+	if m.share == nil {
+		return
+	}
+	m.share.c.mu.Lock()
+	defer m.share.c.mu.Unlock()
+	if m.share.left {
+		return // it has given everything back
+	}
+	var sum, got scope
+	waiting := 0
+	for _, k := range m.keys {
+		switch {
+		case k.job == nil || k.job.credit == nil:
+		case k.job.credit.waits:
+			waiting++
+		default:
+			sum.add(1, k.job.credit.bytes)
+		}
+	}
+	for _, h := range m.share.held {
+		got.add(h.jobs, h.bytes)
+	}
+	for _, r := range m.share.c.regions {
+		for w := r.queue.first; w != nil; w = w.next {
+			if w.share == m.share {
+				waiting--
+			}
+		}
+	}
+	if sum != got || waiting != 0 {
+		m.broken("I15", nil, "keys have %+v, the share holds %+v, %d more wait than are in line", sum, got, waiting)
 	}
 }

@@ -14,6 +14,7 @@ const (
 	idle         phase = iota // nothing to do for it
 	ready                     // has observations and waits for its turn, or for its place in a restore
 	restoring                 // its row is being read
+	held                      // its job waits for admission
 	solving                   // a job is out
 	committing                // a commit is with the stages
 	blocked                   // waits for its timer, then does what retry says
@@ -65,6 +66,12 @@ type job struct {
 	floor    int64 // the ledger floor that holds while the commit is on its way
 
 	terminal, reset string // of the plan, for the statistics
+
+	work   Workload // that opened it, and will plan it
+	works  int      // Machine.works then
+	region string
+	budget time.Duration
+	credit *credit // its admission, or its place in the line; nil: it needs none
 }
 
 // published is a key's commit that is published and not known to be promoted.

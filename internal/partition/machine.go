@@ -19,6 +19,8 @@ type Start struct {
 	Done []int64
 	// Failed are keys whose prepared commit recovery could not finish: they start blocked (A2).
 	Failed []stream.Key
+	// Share is the partition's part of the process's admission; nil: only Config.Jobs bounds it.
+	Share *Share
 }
 
 // Machine is one partition's pure state machine. One goroutine steps it; it keeps no clock, starts nothing and
@@ -26,6 +28,8 @@ type Start struct {
 type Machine struct {
 	cfg    Config
 	work   Workload
+	works  int // how often it was replaced
+	share  *Share
 	tenure *commit.Tenure
 	now    time.Time
 	out    []Effect
@@ -40,6 +44,7 @@ type Machine struct {
 
 	// Scheduling: keys whose turn it is, keys that wait for their row, keys with spilled offsets and room.
 	turn     fifo[*key]
+	admitted fifo[*credit] // of keys that waited for it
 	rows     fifo[*key]
 	thirsty  fifo[*key]
 	timers   heap[*key]
@@ -87,7 +92,7 @@ type Machine struct {
 // New makes the machine of a recovered partition. The configuration must be valid.
 func New(cfg Config, w Workload, s Start, now time.Time) *Machine {
 	m := &Machine{
-		cfg: cfg, work: w, tenure: s.Tenure, now: now,
+		cfg: cfg, work: w, share: s.Share, tenure: s.Tenure, now: now,
 		keys: map[stream.Key]*key{}, done: map[int64]struct{}{}, doneHighest: -1,
 		saveAt: now, swept: now,
 		ledgerNext: max(s.LedgerHighest, s.LedgerFloor), startFloor: s.LedgerFloor,
@@ -138,6 +143,9 @@ func (m *Machine) Step(now time.Time, in Input) []Effect {
 	if checked {
 		m.checkStep()
 	}
+	if m.ended {
+		m.share.Leave()
+	}
 	out := m.out
 	m.out = nil
 	return out
@@ -167,6 +175,9 @@ func (m *Machine) take(in Input) {
 		m.asidesRead(in)
 	case DiscardDone:
 		m.discarded(in)
+	case Admitted: // pump looks
+	case Replaced:
+		m.replaced(in)
 	case Tick:
 		m.tick()
 	case Drain:

@@ -74,6 +74,11 @@ func (m *Machine) quarantineSaved(in QuarantineSaved) {
 	if len(in.Rows) == 0 {
 		return
 	}
+	for _, err := range in.Errs {
+		if err != nil && m.fenced(err) {
+			return // whatever the others say (I13)
+		}
+	}
 	k := m.find(in.Rows[0].Key, in.Rows[0].Revision.Offset)
 	if k == nil || k.phase != settingAside {
 		return

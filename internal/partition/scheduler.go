@@ -25,12 +25,16 @@ func (m *Machine) wake(k *key) {
 	}
 }
 
-// pump does what has become possible: jobs in the order in which their keys became ready, then reads.
+// pump does what has become possible: jobs whose credit has come, jobs in the order in which their keys became ready, then reads.
 func (m *Machine) pump() {
 	if m.draining {
 		return
 	}
-	for m.jobs < m.cfg.Jobs {
+	for m.welcome(); m.jobs < m.cfg.Jobs; m.welcome() {
+		if k, ok := m.nextAdmitted(); ok {
+			m.begin(k)
+			continue
+		}
 		k, ok := m.turn.pop()
 		if !ok {
 			break
@@ -93,6 +97,10 @@ func (m *Machine) setTimer(k *key, due time.Time) {
 // expire does what a key's timer was set for.
 func (m *Machine) expire(k *key) {
 	if k.phase == solving {
+		if m.isStale(k) {
+			m.openAgain(k)
+			return
+		}
 		m.resend(k)
 		return
 	}
@@ -117,7 +125,7 @@ func (m *Machine) expire(k *key) {
 	}
 }
 
-// startJob takes a place of Config.Jobs for a key's job, endJob gives it back; both on every path once.
+// startJob takes a place of Config.Jobs for a key's job, endJob gives it back, with the job's credit; both on every path once.
 func (m *Machine) startJob(j *job) {
 	if !j.counted {
 		j.counted = true
@@ -126,7 +134,14 @@ func (m *Machine) startJob(j *job) {
 }
 
 func (m *Machine) endJob(j *job) {
-	if j != nil && j.counted {
+	if j == nil {
+		return
+	}
+	if j.credit != nil {
+		m.share.giveBack(j.credit)
+		j.credit = nil
+	}
+	if j.counted {
 		j.counted = false
 		m.jobs--
 	}

@@ -41,6 +41,10 @@ type script struct {
 	promotes []Promote
 	saves    []SaveFrontier
 	asides   map[stream.Key]Quarantine
+	credits  *Credits
+	other    *Share // another partition's
+	taken    map[string][]*credit
+	woken    bool
 }
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
@@ -119,6 +123,16 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.step(Tick{})
 	case "drain":
 		return s.step(Drain{})
+	case "admitted":
+		return s.step(Admitted{})
+	case "replaced":
+		var w toy
+		d.MaybeScanArgs(t, "chart", &w.chart)
+		return s.step(Replaced{Workload: w})
+	case "other":
+		return s.elsewhere(t, d)
+	case "usage":
+		return s.usage()
 	case "lost":
 		return s.step(Lost{Cause: errors.New("the group took the partition")})
 	case "view":
@@ -134,6 +148,9 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	cfg := DefaultConfig()
 	start := Start{Tenure: toyTenure(4), Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}, LeaderEpoch: -1}}
+	bounds, bounded := DefaultCreditsConfig(), false
+	bound := func(to *int64, n int) { *to, bounded = int64(n), true }
+	work := toy{}
 	for _, a := range d.CmdArgs {
 		n := func() int {
 			v, err := strconv.Atoi(a.Vals[0])
@@ -159,6 +176,16 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			for _, name := range a.Vals {
 				start.Failed = append(start.Failed, stream.Key(name))
 			}
+		case "global-jobs":
+			bound(&bounds.Global.Jobs, n())
+		case "global-bytes":
+			bound(&bounds.Global.Bytes, n())
+		case "region-jobs":
+			bound(&bounds.Region.Jobs, n())
+		case "region-bytes":
+			bound(&bounds.Region.Bytes, n())
+		case "budget":
+			work.budget = time.Duration(n()) * time.Second
 		case "key-queue":
 			cfg.KeyQueue = n()
 		case "jobs":
@@ -185,7 +212,12 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			t.Fatalf("%s: no such argument: %s", d.Pos, a.Key)
 		}
 	}
-	s.m = New(cfg, toy{}, start, s.now)
+	if bounded {
+		s.credits, s.taken = NewCredits(bounds), map[string][]*credit{}
+		s.other = s.credits.Join(func() {})
+		start.Share = s.credits.Join(func() { s.woken = true })
+	}
+	s.m = New(cfg, work, start, s.now)
 	s.jobs, s.commits, s.asides = map[stream.Key]Dispatch{}, map[stream.Key]commit.Commit{}, map[stream.Key]Quarantine{}
 	s.seen = map[string]commit.Commit{}
 }
@@ -472,6 +504,8 @@ func (s *script) tell(e Effect) string {
 		return fmt.Sprintf("drained: frontier %s, prepared %d, unfinished %d", e.Report.Frontier, e.Report.Prepared, e.Report.Unfinished)
 	case Stop:
 		return fmt.Sprintf("stop: %v", e.Cause)
+	case Late:
+		return fmt.Sprintf("late in region %s by %s", e.Region, e.By)
 	}
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "partition."))
 }
@@ -521,6 +555,42 @@ func (s *script) stats() string {
 		}
 	}
 	return strings.Join(all, " ") + "\n"
+}
+
+// elsewhere is what another partition of the process does: "other takes n 10" and "other gives n".
+func (s *script) elsewhere(t *testing.T, d *datadriven.TestData) string {
+	t.Helper()
+	region := d.CmdArgs[1].Key
+	if d.CmdArgs[0].Key == "gives" {
+		s.woken = false
+		s.other.giveBack(s.taken[region][0])
+		s.taken[region] = s.taken[region][1:]
+		if s.woken {
+			return "our machine is woken\n"
+		}
+		return "nothing\n"
+	}
+	bytes, err := strconv.ParseInt(d.CmdArgs[2].Key, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cr, admitted := s.other.ask(region, bytes, &key{})
+	s.taken[region] = append(s.taken[region], cr)
+	if admitted {
+		return "admitted\n"
+	}
+	return "waits\n"
+}
+
+func (s *script) usage() string {
+	var b strings.Builder
+	for _, u := range s.credits.Usage() {
+		if u.Region == "" {
+			u.Region = "all"
+		}
+		fmt.Fprintf(&b, "%s: %d jobs, %d bytes, %d wait\n", u.Region, u.Jobs, u.Bytes, u.Waiting)
+	}
+	return b.String()
 }
 
 // rejections tells why results were rejected.

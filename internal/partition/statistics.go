@@ -19,6 +19,7 @@ func (s *Stats) counters() []counter {
 		{"fenced", &s.Fenced}, {"promoted", &s.Promoted}, {"blocked", &s.Blocked}, {"retried", &s.Retried},
 		{"quarantined_keys", &s.QuarantinedKeys}, {"quarantined_records", &s.QuarantinedRecords}, {"evicted", &s.Evicted},
 		{"released", &s.Released}, {"discarded", &s.Discarded},
+		{"held", &s.Held}, {"late", &s.Late},
 	}
 }
 

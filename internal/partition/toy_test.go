@@ -18,7 +18,12 @@ import (
 //	?    poison
 //	!p   cannot be planned, !s cannot be solved, !c cannot be committed: permanently
 //	!o   opens nothing
-type toy struct{}
+//
+// A key's region is its first letter.
+type toy struct {
+	budget time.Duration
+	chart  string // what a road map is to a real one; it shows in requests and in outputs
+}
 
 func (toy) Decode(r *stream.Record) (Observation, error) {
 	word := string(r.Value)
@@ -31,7 +36,7 @@ func (toy) Decode(r *stream.Record) (Observation, error) {
 	return Observation{Key: stream.Key(r.Key), Time: r.Timestamp, Value: word}, nil
 }
 
-func (toy) Open(k KeyState, o Observation) Opening {
+func (w toy) Open(k KeyState, o Observation) Opening {
 	word := o.Value.(string)
 	switch {
 	case strings.HasPrefix(word, "~"):
@@ -39,8 +44,8 @@ func (toy) Open(k KeyState, o Observation) Opening {
 	case word == "!o":
 		return Opening{}
 	}
-	opening := Opening{Request: fmt.Appendf(nil, "%s %s", toyState(k), word)}
-	if k.Sticky {
+	opening := Opening{Request: fmt.Appendf(nil, "%s%s %s", w.chart, toyState(k), word), Region: string(o.Key[:1]), Budget: w.budget}
+	if k.Sticky && w.chart == "" {
 		opening.Short = fmt.Appendf(nil, "#%08x %s", digest(toyState(k)), word)
 	}
 	return opening
@@ -68,7 +73,7 @@ func toySolve(request []byte, flavour int) (Decision, error) {
 	return Decision{Kind: Solved, Answer: fmt.Appendf(nil, "%08x", digest(string(request))+uint32(flavour))}, nil
 }
 
-func (toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
+func (w toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
 	word := o.Value.(string)
 	if word == "!p" {
 		return commit.Plan{}, errors.New("no plan")
@@ -83,7 +88,7 @@ func (toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
 		}
 	}
 	next := toyFold(state, word, string(d.Answer))
-	p.Outputs = append(p.Outputs, toyOutput(k, o, len(p.Outputs), word+" "+next))
+	p.Outputs = append(p.Outputs, toyOutput(k, o, len(p.Outputs), w.chart+word+" "+next))
 	p.Next = commit.Checkpoint{Revision: o.Identity.Revision, Segment: segment, State: []byte(next)}
 	return p, nil
 }

@@ -12,6 +12,7 @@ type View struct {
 	Frontier                          stream.Frontier
 	Keys, Waiting, Active, Committing int
 	Blocked, Quarantined, Spilled     int
+	Held                              int // within Waiting: for admission
 	Unpromoted, Queued                int
 	QueuedBytes                       int64
 	OldestPending                     time.Time // zero: nothing pending
@@ -24,9 +25,9 @@ type View struct {
 func (m *Machine) View() View {
 	return View{
 		Frontier: m.frontier(),
-		Keys:     len(m.keys), Waiting: m.count[ready] + m.count[restoring] + m.count[onErrand], Active: m.count[solving],
+		Keys:     len(m.keys), Waiting: m.count[ready] + m.count[restoring] + m.count[onErrand] + m.count[held], Active: m.count[solving],
 		Committing: m.count[committing], Blocked: m.count[blocked] + m.count[finishing],
-		Quarantined: m.quarantined, Spilled: m.spilled,
+		Quarantined: m.quarantined, Spilled: m.spilled, Held: m.count[held],
 		Unpromoted: m.unpromoted, Queued: m.records, QueuedBytes: m.bytes,
 		OldestPending: m.tracker.oldest(), Paused: m.paused, Stats: m.stats, Reasons: maps.Clone(m.reasons),
 	}
@@ -42,4 +43,5 @@ type Stats struct {
 	Committed, Terminals, Resets, Conflicts, Fenced, Promoted               int64 // Terminals and Resets: within Committed
 	Blocked, Retried, QuarantinedKeys, QuarantinedRecords, Evicted, Spilled int64
 	Released, Discarded                                                     int64 // observations, by operators
+	Held, Late                                                              int64 // Held: jobs that had to wait for admission; Late: past their region's budget
 }
