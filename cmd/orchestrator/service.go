@@ -44,7 +44,7 @@ type service struct {
 
 	graph     *roadnet.Graph
 	registry  *prometheus.Registry
-	metrics   *metrics
+	metrics   *meters
 	server    *telemetry.Server
 	store     *pgstore.Store
 	admin     *kgo.Client
@@ -197,23 +197,24 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	if err != nil {
 		return usage(err)
 	}
-	s.pipeline = commit.NewPipeline(commit.DefaultPipelineConfig(), s.store, s.publisher)
+	s.pipeline = commit.NewPipeline(commit.DefaultPipelineConfig(), s.metrics.Store(s.store), s.metrics.Publisher(s.publisher))
 	ccfg := consumer.DefaultConfig()
 	ccfg.Group, ccfg.Topic, ccfg.LedgerTopic, ccfg.Instance = s.opts.group, s.opts.raw, topics.Ledger(), instance
 	ccfg.Start, ccfg.Lanes, ccfg.SessionTimeout = consumer.StartPolicy(s.opts.start), s.opts.lanes, s.opts.sessionTimeout
 	ccfg.HeartbeatInterval = min(ccfg.HeartbeatInterval, s.opts.sessionTimeout/4)
 	ccfg.DrainGrace, ccfg.Partition.DrainGrace = s.opts.drainGrace, s.opts.drainGrace
 	ccfg.Client = publish.ClientOptions(client)
+	ccfg.Partition.Reasons = reasons()
 	ccfg.Protocol, ccfg.PublishMode = consumer.Protocol(s.opts.protocol), commit.PublishMode(s.opts.publish)
 	if ccfg.PublishMode == commit.Idempotent {
 		ccfg.Lanes = 0 // no transactional ids: a next owner has none to initialise
 	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
-		Owners: s.store, Store: s.store, Operations: s.store, Pipeline: s.pipeline,
+		Owners: s.store, Store: s.metrics.Store(s.store), Operations: s.store, Pipeline: s.pipeline,
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},
-		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: solver{s.pool}, Workload: workload,
+		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: solver{s.pool}, Workload: s.metrics.Workload(workload),
 		Membership: &s.metrics.membership, Rand: rand.Reader, Log: s.log, Observer: s.metrics.observer(s.publisher.Notify),
 	})
 	if err != nil {

@@ -60,6 +60,16 @@ func (r Reasons) Plus(o Reasons) Reasons {
 	return sum
 }
 
+// AtLeast gives the higher of each.
+func (r Reasons) AtLeast(o Reasons) Reasons {
+	highest := make(Reasons, max(len(r), len(o)))
+	maps.Copy(highest, r)
+	for by, n := range o {
+		highest[by] = max(highest[by], n)
+	}
+	return highest
+}
+
 // Reasons lists every reason that a counter can have; nil: its parts are not counted.
 func (l Lists) Reasons(counter string) []string {
 	switch counter {

@@ -34,6 +34,15 @@ func (s Stats) All() iter.Seq2[string, int64] {
 	}
 }
 
+// AtLeast gives the higher of each counter.
+func (s Stats) AtLeast(o Stats) Stats {
+	others := o.counters()
+	for i, c := range s.counters() {
+		*c.value = max(*c.value, *others[i].value)
+	}
+	return s
+}
+
 // Plus adds two machines' statistics.
 func (s Stats) Plus(o Stats) Stats {
 	others := o.counters()

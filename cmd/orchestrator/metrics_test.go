@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"milepost/internal/commit"
+	"milepost/internal/metrics"
+	"milepost/internal/stream"
+)
+
+// onePartition is a source of metrics with a partition, so that every series shows.
+type onePartition struct{ *meters }
+
+func (onePartition) Partitions() []metrics.Partition {
+	return []metrics.Partition{{Name: stream.Partition{Topic: "raw", Number: 0}, State: "running", Epoch: 1}}
+}
+
+// listMetrics gives each metric's name, type, labels with their values, and meaning, a line each.
+func listMetrics(t *testing.T) string {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	m := newMetrics(reg)
+	m.Publisher(noLanes{})
+	m.Watch(onePartition{m})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range families {
+		values := map[string][]string{}
+		for _, series := range f.GetMetric() {
+			for _, l := range series.GetLabel() {
+				values[l.GetName()] = append(values[l.GetName()], l.GetValue())
+			}
+		}
+		fmt.Fprintf(&b, "%s %s\n", f.GetName(), strings.ToLower(f.GetType().String()))
+		fmt.Fprintf(&b, "    %s\n", f.GetHelp())
+		for label, list := range values {
+			slices.Sort(list)
+			fmt.Fprintf(&b, "    %s: %s\n", label, strings.Join(slices.Compact(list), " "))
+		}
+	}
+	return b.String()
+}
+
+type noLanes struct{ commit.Publisher }
+
+func (noLanes) Lanes() int { return 0 }
+
+// A17: the names, labels, label values and meanings of all metrics, as dashboards and alerts rely on them.
+func TestMetricsList(t *testing.T) { golden(t, "metrics.txt", listMetrics(t)) }
