@@ -4,32 +4,39 @@ import (
 	"fmt"
 	"hash/crc32"
 	"time"
+
+	"milepost/internal/roadnet"
 )
 
 // Config holds the matcher's settings. States made under one configuration are refused under another.
 type Config struct {
-	Candidates       int           // a layer: places on the network that one observation may have been at, 2 to 16
-	MinRadiusM       float64       // metres: within which candidates are sought, whatever the accuracy
-	MaxRadiusM       float64       // metres: the same, at most
-	DefaultAccuracyM float64       // metres: of an observation that gives none
-	MinSigmaM        float64       // metres: the least standard deviation that is believed
-	MaxSigmaM        float64       // metres: the greatest
-	TailSigmas       float64       // beyond this many standard deviations a distance costs linearly, not by its square: errors last
-	DetourM          float64       // metres by which a route may differ from the straight distance for one nat, at once
-	DetourMPS        float64       // and more for each of the first 15 seconds between the two
-	DetourLateMPS    float64       // and more for each further second, to a minute
-	SpacingM         float64       // metres between layers, at least: what lies between them gets its place from theirs
-	HeadingNats      float64       // price of a heading across the road, nats; twice that against it
-	HeadingMinMPS    float64       // below this speed a heading is noise
-	UTurnM           float64       // price of a U-turn, metres of route
-	BanM             float64       // price of a banned turn, metres of route
-	PrivateM         float64       // price of entering a private road, metres of route
-	MaxSpeedMPS      float64       // no vehicle is faster
-	BeamNats         float64       // candidates this much worse than the best are given up
-	Layers           int           // that may wait for finality, 3 to 40
-	Window           time.Duration // of event time that may wait for finality
-	Away             time.Duration // off the road, at least, for the match to break
-	Gap              time.Duration // without observation: longer ones break the match
+	Vehicle          roadnet.Vehicle // whose roads count
+	Candidates       int             // a layer: places on the network that one observation may have been at, 2 to 16
+	MinRadiusM       float64         // metres: within which candidates are sought, whatever the accuracy
+	MaxRadiusM       float64         // metres: the same, at most
+	DefaultAccuracyM float64         // metres: of an observation that gives none
+	MinSigmaM        float64         // metres: the least standard deviation that is believed
+	MaxSigmaM        float64         // metres: the greatest
+	TailSigmas       float64         // beyond this many standard deviations a distance costs linearly, not by its square: errors last
+	DetourM          float64         // metres by which a route may differ from the straight distance for one nat, at once
+	DetourMPS        float64         // and more for each of the first 15 seconds between the two
+	DetourLateMPS    float64         // and more for each further second, to a minute
+	SpacingM         float64         // metres between layers, at least: what lies between them gets its place from theirs
+	HeadingNats      float64         // price of a heading across the road, nats; twice that against it
+	HeadingMinMPS    float64         // below this speed a heading is noise
+	UTurnM           float64         // price of a U-turn, metres of route
+	BanM             float64         // price of a banned turn, metres of route
+	PrivateM         float64         // price of entering a private road, metres of route
+	ContraflowM      float64         // price of entering a one-way street against its direction, metres of route
+	ContraflowNats   float64         // price of beginning a stretch there, nats; above the beam: never
+	IslandNats       float64         // price of beginning a stretch on a road that leads nowhere else, nats
+	FerryNats        float64         // price of each observation on a ferry, nats
+	MaxSpeedMPS      float64         // no vehicle is faster
+	BeamNats         float64         // candidates this much worse than the best are given up
+	Layers           int             // that may wait for finality, 3 to 40
+	Window           time.Duration   // of event time that may wait for finality
+	Away             time.Duration   // off the road, at least, for the match to break
+	Gap              time.Duration   // without observation: longer ones break the match
 }
 
 // DefaultConfig returns the settings that the figures of the evaluation were measured with.
@@ -37,7 +44,8 @@ func DefaultConfig() Config {
 	return Config{
 		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30,
 		TailSigmas: 1.5, DetourM: 3, DetourMPS: 0.45, DetourLateMPS: 1, SpacingM: 10,
-		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 50, BanM: 150, PrivateM: 30, MaxSpeedMPS: 55, BeamNats: 15,
+		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 50, BanM: 150, PrivateM: 30, ContraflowM: 400, ContraflowNats: 14, IslandNats: 2, FerryNats: 1.5,
+		MaxSpeedMPS: 55, BeamNats: 15,
 		Layers: 40, Window: 120 * time.Second, Away: 20 * time.Second, Gap: 300 * time.Second,
 	}
 }
@@ -64,6 +72,10 @@ func (c Config) Validate() error {
 		{"u-turn price (m)", c.UTurnM, 0, 10_000},
 		{"ban price (m)", c.BanM, 0, 10_000},
 		{"private price (m)", c.PrivateM, 0, 10_000},
+		{"contraflow price (m)", c.ContraflowM, 0, 10_000},
+		{"contraflow price (nats)", c.ContraflowNats, 0, 1000},
+		{"island price (nats)", c.IslandNats, 0, 1000},
+		{"ferry price (nats)", c.FerryNats, 0, 1000},
 		{"maximum speed (m/s)", c.MaxSpeedMPS, 1, 300},
 		{"beam (nats)", c.BeamNats, 1, 1000},
 		{"layers", float64(c.Layers), 3, maxLayers},
@@ -74,6 +86,9 @@ func (c Config) Validate() error {
 		if !(l.v >= l.lo && l.v <= l.hi) { // written so that NaN fails
 			return fmt.Errorf("%s %g: want %g to %g", l.name, l.v, l.lo, l.hi)
 		}
+	}
+	if !roadnet.AllVehicles().Has(c.Vehicle) {
+		return fmt.Errorf("vehicle %d: there is no such class", c.Vehicle)
 	}
 	return nil
 }
@@ -93,7 +108,8 @@ type limits struct {
 	detour                       int64 // cm
 	detourRate, detourLate       int64 // cm/s
 	spacing                      int64
-	uturn, ban, private          int32
+	penalty                      roadnet.Penalties
+	contraflow, island, ferry    int32 // 1/1000 nat
 	maxSpeed                     int64
 	beam                         int32
 	window, gap, away            int64

@@ -2,6 +2,7 @@ package mapmatch
 
 import (
 	"math"
+	"slices"
 
 	"milepost/internal/roadnet"
 )
@@ -14,26 +15,29 @@ const never = math.MaxInt32
 
 func newLimits(c Config) limits {
 	cm := func(m float64) int32 { return int32(math.Round(m * 100)) }
+	thousandths := func(x float64) int32 { return int32(math.Round(x * nat)) }
 	l := limits{
 		candidates: c.Candidates, layers: c.Layers,
 		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM),
 		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS), tail: int64(math.Round(c.TailSigmas * 1000)),
 		detour: int64(cm(c.DetourM)), detourRate: int64(cm(c.DetourMPS)), detourLate: int64(cm(c.DetourLateMPS)), spacing: int64(cm(c.SpacingM)),
-		uturn: cm(c.UTurnM), ban: cm(c.BanM), private: cm(c.PrivateM), maxSpeed: int64(cm(c.MaxSpeedMPS)),
-		beam: int32(math.Round(c.BeamNats * nat)), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(), away: c.Away.Microseconds(),
+		penalty:    roadnet.Penalties{UTurnCM: cm(c.UTurnM), BanCM: cm(c.BanM), PrivateCM: cm(c.PrivateM), ContraflowCM: cm(c.ContraflowM)},
+		contraflow: thousandths(c.ContraflowNats), island: thousandths(c.IslandNats), ferry: thousandths(c.FerryNats), maxSpeed: int64(cm(c.MaxSpeedMPS)),
+		beam: thousandths(c.BeamNats), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(), away: c.Away.Microseconds(),
 	}
 	l.defaultSigma = min(max(cm(c.DefaultAccuracyM), l.minSig), l.maxSig)
 	for deg := range l.headingCost {
-		l.headingCost[deg] = int32(math.Round(c.HeadingNats * nat * (1 - math.Cos(float64(deg)*math.Pi/180))))
+		l.headingCost[deg] = thousandths(c.HeadingNats * (1 - math.Cos(float64(deg)*math.Pi/180)))
 	}
 	return l
 }
 
 // emission is the price of having been on the edge, at the hit, when the sighting was made.
-func (l *limits) emission(s sighting, e *roadnet.Edge, h *roadnet.Hit) int32 {
+func (m *Matcher) emission(s sighting, e *roadnet.Edge, h *roadnet.Hit) int32 {
+	l := &m.lim
 	// Lanes lie beside the drawn line: on a wide road an accurate position is still off it.
 	lanes := int32(e.Lanes)
-	if e.Twin != roadnet.NoEdge {
+	if e.Twin != roadnet.NoEdge && !m.against(e.Twin) && !m.against(h.Edge) {
 		lanes *= 2
 	}
 	sigma := int64(max(l.sigma(s), lanes*350/2))
@@ -50,17 +54,56 @@ func (l *limits) emission(s sighting, e *roadnet.Edge, h *roadnet.Hit) int32 {
 		off %= 360
 		cost += int64(l.headingCost[min(off, 360-off)])
 	}
+	if e.Flags&roadnet.FlagFerry != 0 {
+		cost += int64(l.ferry)
+	}
 	return int32(min(cost, 1000*nat))
 }
 
+// beginning is the price of beginning a stretch on an edge.
+func (m *Matcher) beginning(e roadnet.EdgeIndex) int32 {
+	switch {
+	case m.against(e):
+		return m.lim.contraflow
+	case m.islands[m.g.StrongComponent(e, m.view.Vehicle)]:
+		return m.lim.island // M35
+	default:
+		return 0
+	}
+}
+
+// islands are the pieces of a network, by number, that are small beside the biggest: less than a tenth of its length.
+func islands(g *roadnet.Graph, v roadnet.Vehicle) []bool {
+	var length []int64
+	for e := range roadnet.EdgeIndex(g.Edges()) {
+		c := int(g.StrongComponent(e, v))
+		for c >= len(length) {
+			length = append(length, 0)
+		}
+		if c >= 0 {
+			length[c] += int64(g.Edge(e).LengthCM)
+		}
+	}
+	out := make([]bool, len(length))
+	if len(length) > 0 {
+		most := slices.Max(length)
+		for c, l := range length {
+			out[c] = l < most/10
+		}
+	}
+	return out
+}
+
+// against says whether an edge leads against a one-way street.
+func (m *Matcher) against(e roadnet.EdgeIndex) bool { return !m.g.Edge(e).Access.Has(m.view.Vehicle) }
+
 // step is what the model knows of a move between two layers before it looks at places.
 type step struct {
-	crow    int64 // cm
-	scale   int64 // cm of difference between route and crow that cost one nat
-	sigma   int64 // cm
-	near    int32 // cm: routes that can still be within the beam
-	reach   int32 // cm: routes that a vehicle can have driven
-	penalty roadnet.Penalties
+	crow  int64 // cm
+	scale int64 // cm of difference between route and crow that cost one nat
+	sigma int64 // cm
+	near  int32 // cm: routes that can still be within the beam
+	reach int32 // cm: routes that a vehicle can have driven
 }
 
 // step describes the move from one layer to a sighting. It depends on nothing but these two, since finality has to find the same way
@@ -74,7 +117,6 @@ func (l *limits) step(from *layer, to sighting) step {
 	}
 	st.reach = int32(min(l.maxSpeed*dt/1000+100_00+6*st.sigma, maxCrow))
 	st.near = int32(min(st.crow+20*st.scale+100_00, int64(st.reach)))
-	st.penalty = roadnet.Penalties{UTurnCM: l.uturn, BanCM: l.ban, PrivateCM: l.private}
 	return st
 }
 
@@ -115,7 +157,11 @@ func (m *Matcher) local(st *step, p *cand, e roadnet.EdgeIndex, at int32) (w way
 		if length < 0 {
 			length = -length
 		}
-		return about, st.price(length, int64(st.penalty.UTurnCM)), at
+		price := int64(m.lim.penalty.UTurnCM)
+		if m.against(e) && !m.against(p.edge) {
+			price += int64(m.lim.penalty.ContraflowCM)
+		}
+		return about, st.price(length, price), at
 	}
 	return noWay, never, at
 }
@@ -134,8 +180,8 @@ func (m *Matcher) twin(e roadnet.EdgeIndex) roadnet.EdgeIndex { return m.g.Edge(
 func (m *Matcher) length(e roadnet.EdgeIndex) int32           { return m.g.Edge(e).LengthCM }
 
 // look begins the search over the end of p's edge for routes of at most limit in all.
-func (m *Matcher) look(st *step, p *cand, limit int32) {
-	m.search.From(p.edge, limit-(m.length(p.edge)-p.along), st.penalty)
+func (m *Matcher) look(p *cand, limit int32) {
+	m.search.From(p.edge, limit-(m.length(p.edge)-p.along), m.lim.penalty)
 }
 
 // best finds the move from p to a place again that link priced: ways within reach but not near count only where no near one exists.
@@ -148,7 +194,7 @@ func (m *Matcher) best(st *step, p *cand, e roadnet.EdgeIndex, at int32) way {
 		w, cost = noWay, never // standing would have kept the place: it was a lap
 	}
 	for _, limit := range [2]int32{st.near, st.reach} {
-		m.look(st, p, limit)
+		m.look(p, limit)
 		if m.over(st, p, e, at) < cost {
 			return routed
 		}

@@ -40,7 +40,7 @@ func readGraph(tb testing.TB, path string) *roadnet.Graph {
 		tb.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	g, err := roadnet.Import(context.Background(), f, filepath.Base(path), roadnet.ImportOptions{})
+	g, err := roadnet.Import(context.Background(), f, filepath.Base(path), roadnet.ImportOptions{Contraflow: os.Getenv("CONTRA") != ""})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (m *Matcher) naive(from *layer, s sighting, spots []spot) (out []cand) {
 			if spots[j].edge == p.edge && spots[j].along >= p.along {
 				continue
 			}
-			m.look(&st, p, st.near)
+			m.look(p, st.near)
 			m.offer(&b, p, i, m.over(&st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
 		}
 		if b.cost != never {

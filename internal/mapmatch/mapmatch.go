@@ -61,6 +61,8 @@ type Span struct {
 	Nodes      []int64         // OSM nodes in driving order, from the last at or before FromM to the first at or after ToM: at least two
 	Geometry   []roadnet.Point // from FromM to ToM
 	Inferred   bool            // bridged: no observation on it
+	Private    bool            // only for those with business there (M30)
+	Contraflow bool            // against a one-way street (M27)
 	Entered    roadnet.Turn    // how the edge was entered at FromM: TurnU also in the middle of a road
 }
 
@@ -68,7 +70,9 @@ type Span struct {
 type Result struct {
 	Seq         int64 // of the observation; -1 where it was Regressed
 	Disposition Disposition
-	Break       Break // before this observation: what is not final of the stretch before it became final in Final
+	// AccuracyClamped says that the observation is vaguer than the search for candidates is wide (M38).
+	AccuracyClamped bool
+	Break           Break // before this observation: what is not final of the stretch before it became final in Final
 	// Provisional is the newest best position; nil where there is none (off road, outlier). Path is the way to it from
 	// the point before Supersedes (an observation's seq): earlier provisional points from Supersedes on are replaced.
 	Provisional *Position

@@ -8,12 +8,14 @@ import (
 
 // Matcher matches over one graph. It has scratch memory: one a goroutine. Its results depend on its arguments alone.
 type Matcher struct {
-	g      *roadnet.Graph
-	lim    limits
-	graph  [8]byte // of the graph's hash
-	config uint32
-	logsum logSum
-	exp    []int32 // see newExp
+	g       *roadnet.Graph
+	view    roadnet.View
+	lim     limits
+	graph   [8]byte // of the graph's hash
+	config  uint32
+	islands []bool // pieces of the network that lead nowhere else
+	logsum  logSum
+	exp     []int32 // see newExp
 
 	search *roadnet.Search
 	w      window
@@ -35,9 +37,13 @@ func New(g *roadnet.Graph, cfg Config) (*Matcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configuration of the matcher: %w", err)
 	}
+	if !g.Vehicles().Has(cfg.Vehicle) {
+		return nil, fmt.Errorf("the map has no roads for the class %v", cfg.Vehicle)
+	}
 	hash := g.Hash()
+	view := roadnet.View{Vehicle: cfg.Vehicle, Contraflow: g.Contraflow() && cfg.ContraflowNats <= cfg.BeamNats}
 	return &Matcher{
-		g: g, lim: newLimits(cfg), graph: [8]byte(hash[:8]), config: cfg.hash(), logsum: newLogSum(), exp: newExp(), search: roadnet.NewSearch(g),
+		g: g, view: view, islands: islands(g, cfg.Vehicle), lim: newLimits(cfg), graph: [8]byte(hash[:8]), config: cfg.hash(), logsum: newLogSum(), exp: newExp(), search: roadnet.NewSearchFor(g, view),
 		w: window{layers: make([]layer, 0, maxLayers+4)},
 	}, nil
 }
@@ -64,6 +70,7 @@ func (m *Matcher) Push(state []byte, o Observation) (next []byte, r Result, err 
 		m.close(&r, BreakGap)
 	}
 	w.last, w.seen = s.at, true
+	r.AccuracyClamped = m.lim.clamped(s)
 	m.judge(&r, s)
 	return m.encode(), r, nil
 }

@@ -65,6 +65,9 @@ func (l *limits) radius(s sighting) int32 {
 	return min(max(3*s.accuracy, l.minRadius), l.maxRadius)
 }
 
+// clamped says whether a sighting's accuracy asks for a wider search than is made (M38).
+func (l *limits) clamped(s sighting) bool { return s.accuracy >= 0 && 3*s.accuracy > l.maxRadius }
+
 // crow is the straight distance between two places in cm, at most maxCrow. Over the distances where it decides anything the flat
 // approximation is exact to a centimetre. The products are wrapped so that no compiler fuses them with the sum.
 func crow(a, b place) int64 {

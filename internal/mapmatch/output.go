@@ -31,12 +31,14 @@ func (m *Matcher) hop(dst []leg, from *layer, p cand, to *layer, c cand) []leg {
 	case routed:
 		dst = append(dst, leg{edge: p.edge, from: p.along, to: m.length(p.edge)})
 		m.edges = m.search.Path(m.edges[:0], c.edge)
-		last := p.edge
+		var turn roadnet.Turn
+		at := roadnet.State(p.edge)
 		for _, e := range m.edges {
-			dst = append(dst, leg{edge: e, to: m.length(e), turn: m.g.Turn(last, e), bridged: true})
-			last = e
+			at, turn = m.g.Follow(at, e, m.view.Vehicle)
+			dst = append(dst, leg{edge: e, to: m.length(e), turn: turn, bridged: true})
 		}
-		return append(dst, leg{edge: c.edge, to: c.along, turn: m.g.Turn(last, c.edge)})
+		_, turn = m.g.Follow(at, c.edge, m.view.Vehicle)
+		return append(dst, leg{edge: c.edge, to: c.along, turn: turn})
 	case noWay: // only in a state that was forged behind a valid checksum: nothing driven
 	}
 	return append(dst, leg{edge: c.edge, from: c.along, to: c.along})
@@ -344,6 +346,7 @@ func (m *Matcher) joins(a, b *cand) bool {
 
 func (m *Matcher) position(seq, at int64, e roadnet.EdgeIndex, along int32, share float64, d Disposition) *Position {
 	p, heading := m.g.At(e, along)
+	heading = math.Mod(math.Round(heading*10)/10, 360) // the last bits differ between processors
 	return &Position{
 		Seq: seq, Time: moment(at), Key: m.g.Key(e), OffsetM: float64(along) / 100, Snapped: p, Heading: heading,
 		Confidence: share, Disposition: d,
@@ -383,7 +386,7 @@ func (m *Matcher) appendSpan(dst []Span, g leg, start, end int64) []Span {
 	}
 	s := Span{
 		Key: key, FromM: float64(g.from) / 100, ToM: float64(g.to) / 100, Start: moment(start), End: moment(end),
-		Inferred: g.bridged, Entered: g.turn,
+		Inferred: g.bridged, Entered: g.turn, Private: m.g.Edge(g.edge).Private.Has(m.view.Vehicle), Contraflow: m.against(g.edge),
 	}
 	s.Nodes, s.Geometry = m.draw(nil, nil, g)
 	return append(dst, s)

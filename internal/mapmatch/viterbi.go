@@ -18,6 +18,7 @@ type spot struct {
 	edge     roadnet.EdgeIndex
 	along    int32
 	emission int32
+	begin    int32 // what it costs to begin a stretch here
 }
 
 // spots finds the candidate places of a sighting, cheapest first.
@@ -25,15 +26,15 @@ func (m *Matcher) spots(s sighting) []spot { return m.within(s, m.lim.radius(s),
 
 // within finds the candidate places within a radius in cm, at most so many.
 func (m *Matcher) within(s sighting, radius int32, most int) []spot {
-	m.hits = m.g.Near(m.hits[:0], s.place.point(), float64(radius)/100)
+	m.hits = m.g.NearFor(m.hits[:0], s.place.point(), float64(radius)/100, m.view)
 	m.found = m.found[:0]
 	for i := range m.hits {
 		h := &m.hits[i]
 		e := m.g.Edge(h.Edge)
-		m.found = append(m.found, spot{edge: h.Edge, along: h.AlongCM, emission: m.lim.emission(s, &e, h)})
+		m.found = append(m.found, spot{edge: h.Edge, along: h.AlongCM, emission: m.emission(s, &e, h), begin: m.beginning(h.Edge)})
 	}
 	slices.SortFunc(m.found, func(a, b spot) int {
-		return cmp.Or(cmp.Compare(a.emission, b.emission), cmp.Compare(a.edge, b.edge))
+		return cmp.Or(cmp.Compare(a.emission+a.begin, b.emission+b.begin), cmp.Compare(a.edge, b.edge))
 	})
 	return m.found[:min(len(m.found), most)]
 }
@@ -43,7 +44,8 @@ func (m *Matcher) begin(s sighting, spots []spot) {
 	l := m.w.grow()
 	l.s, l.seen, l.stood, l.bound, l.gone = s, s.at, s.at, true, never
 	for _, sp := range spots {
-		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: sp.emission, back: -1, sum: sp.emission}
+		cost := sp.emission + sp.begin
+		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: cost, back: -1, sum: cost}
 		l.n++
 	}
 	m.settle(l)
@@ -117,7 +119,7 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 		if open == 0 {
 			continue
 		}
-		m.look(st, p, int32(min(limit, int64(st.near))))
+		m.look(p, int32(min(limit, int64(st.near))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
 				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
@@ -145,7 +147,7 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 	for i := range from.n {
 		p := &from.c[i]
 		limit, open := int64(-1), uint32(0)
-		m.look(st, p, st.near)
+		m.look(p, st.near)
 		for j := range spots {
 			if w, _, _ := m.local(st, p, spots[j].edge, spots[j].along); w != noWay || m.g.Edge(p.edge).Component != m.g.Edge(spots[j].edge).Component {
 				continue
@@ -159,7 +161,7 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 		if open == 0 {
 			continue
 		}
-		m.look(st, p, int32(min(limit, int64(st.reach))))
+		m.look(p, int32(min(limit, int64(st.reach))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
 				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
