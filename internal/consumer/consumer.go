@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"milepost/internal/commit"
+	"milepost/internal/partition"
 	"milepost/internal/stream"
 )
 
@@ -17,6 +19,8 @@ type Consumer struct {
 	cfg  Config
 	deps Deps
 	log  *slog.Logger
+
+	workload atomic.Pointer[partition.Workload] // in force; see Replace
 
 	// Shared by all workers, so that partitions' writes share statements.
 	promotions  *batcher[promotion]
@@ -38,15 +42,17 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 	if deps.Membership == nil {
 		deps.Membership = &Membership{}
 	}
-	return &Consumer{
+	c := &Consumer{
 		cfg: cfg, deps: deps,
 		log:       deps.Log.With(slog.String("group", cfg.Group), slog.String("topic", cfg.Topic)),
 		unsettled: map[stream.Partition][]*commit.Tenure{},
-	}, nil
+	}
+	c.workload.Store(&deps.Workload)
+	return c, nil
 }
 
 // Run joins the group and works until ctx ends; then it drains every partition, releases them, leaves the group and returns
-// nil. It returns an error only when going on would be wrong or useless: a *RefusedError, ErrStuck, a client
+// nil. It returns an error only when going on would be wrong or useless: a *commit.RefusedError, ErrStuck, a client
 // that cannot be made; and, after ctx has ended, a *commit.FencedError when ownership was lost during the final drain, or one
 // that wraps ErrUnreleased.
 func (c *Consumer) Run(ctx context.Context) error {

@@ -54,6 +54,8 @@ type Deps struct {
 	Ledger     LedgerCutter
 	Solver     Solver
 	Workload   partition.Workload
+	// Admission bounds the jobs in flight over all partitions of the process; nil: each partition by itself.
+	Admission *partition.Credits
 	// Membership is what the lanes ask for member id and generation; the consumer keeps it current.
 	Membership *Membership
 	// Rand gives nonces and jitter; crypto/rand.Reader in production.
@@ -76,6 +78,8 @@ type Observer struct {
 	Solved func(took time.Duration, err error)
 	// Committed: an observation's outputs are durable, so long after its record's Kafka timestamp.
 	Committed func(latency time.Duration)
+	// Late: an observation was committed past its region's budget, by so much.
+	Late func(region string, by time.Duration)
 	// Turned: a worker's loop took a turn, of a kind that Turns lists. One of many is told.
 	Turned func(kind string, took time.Duration)
 	// Gap: records did not start at the expected offset and were fetched again.

@@ -32,6 +32,9 @@
 // waits for it. The batchers' goroutines end with their queues, and Run waits for them. Callbacks run on the client's goroutine.
 // Only the worker's goroutine touches its machine; only the poller touches a worker's position in the log.
 //
+// Shared between workers: the commit stages, the batchers, and partition.Credits, which bounds the jobs in flight; a worker leaves it
+// when its loop has ended. Consumer.Replace gives every worker another workload, through its mailbox.
+//
 // Locks: session.acquiring (held over an acquisition; a callback that wants it cancels the keeper's first) comes
 // before session.mu (held for map operations and pausing, never over a request).
 package consumer

@@ -181,6 +181,10 @@ func (d *driver) run1(ctx context.Context, e partition.Effect) {
 		d.setPause(pauseMachine, false)
 	case partition.Warn:
 		d.warn(e)
+	case partition.Late:
+		if tell := d.s.c.deps.Observer.Late; tell != nil {
+			tell(e.Region, e.By)
+		}
 	case partition.Drained:
 		d.report, d.drained = e.Report, true
 		d.end(errReleased)

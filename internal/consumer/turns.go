@@ -14,7 +14,7 @@ const turnSample = 32
 func Turns() []string {
 	return []string{
 		"arrived", "restored", "result", "committed", "promoted", "finished", "frontier_saved", "quarantine_saved",
-		"operate", "tick", "drain", "lost", "other",
+		"operate", "admitted", "replaced", "tick", "drain", "lost", "other",
 	}
 }
 
@@ -39,6 +39,10 @@ func turnOf(in partition.Input) string {
 		return "quarantine_saved"
 	case partition.Operate:
 		return "operate"
+	case partition.Admitted:
+		return "admitted"
+	case partition.Replaced:
+		return "replaced"
 	case partition.Tick:
 		return "tick"
 	case partition.Drain:

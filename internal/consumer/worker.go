@@ -127,9 +127,11 @@ func (w *worker) run(work context.Context) {
 		}
 	}
 	w.state.Store(int32(StateRunning))
-	d := newDriver(w, partition.New(w.s.c.cfg.Partition, w.s.c.deps.Workload, partition.Start{
+	share := w.share()
+	defer share.Leave() // also where the machine was dropped
+	d := newDriver(w, partition.New(w.s.c.cfg.Partition, *w.s.c.workload.Load(), partition.Start{
 		Tenure: w.tenure, Frontier: recovered.Frontier, LedgerFloor: recovered.LedgerFloor, LedgerHighest: recovered.LedgerHighest,
-		Done: recovered.Done, Failed: recovered.Failed,
+		Done: recovered.Done, Failed: recovered.Failed, Share: share,
 	}, time.Now()))
 	d.run(ctx)
 	if w.forSeek.Load() && errors.Is(w.cause, errReleased) && !w.retireOne.Load() {
