@@ -115,3 +115,4 @@ nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) sim SEEDS=20000
 	$(MAKE) fuzz T=2m
 	$(GO) test -race -count=3 -tags invariants ./internal/...
+	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000

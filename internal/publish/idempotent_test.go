@@ -185,6 +185,29 @@ func TestIdempotentZombieRepeats(t *testing.T) {
 	})
 }
 
+// H9: dead letters are not prepared, so nothing but the publisher's own look stops a zombie's; it looks each time.
+func TestIdempotentZombieDeadLetter(t *testing.T) {
+	t.Parallel()
+	onBrokersIdempotent(t, func(r *rig) {
+		t := r.t
+		p := r.publisher("a")
+		ten := r.tenure(0, 1)
+		dead := func(offset int64) commit.Commit {
+			rev := stream.Revision{Generation: 1, Offset: offset}
+			return commit.NewDeadLetter(ten, "k", rev, r.output(r.topics.DeadLetter(), ten, "k", rev, 10))
+		}
+		first := []commit.Commit{dead(7)}
+		r.mustPublish(p, 0, first)
+		r.owners.take(ten)
+		out, err := p.Publish(r.ctx(), 0, []commit.Commit{dead(8)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantClasses(t, out, map[int]commit.Class{0: commit.Fenced})
+		r.wantOnce(r.topics.DeadLetter(), first)
+	})
+}
+
 // H13: the ledger record goes out only after every output of the batch is acknowledged.
 func TestIdempotentOrder(t *testing.T) {
 	t.Parallel()

@@ -39,13 +39,15 @@ func (p *Publisher) try(ctx context.Context, l *lane, b *batchState, part []int)
 	return p.transact(ctx, l, b, part, member, generation)
 }
 
-// epochs asks Postgres for each tenure that was not looked up since the lane was initialised.
+// epochs asks Postgres for each tenure that was not looked up since the lane's client was made.
 func (p *Publisher) epochs(ctx context.Context, l *lane, b *batchState, part []int) error {
 	var ask []*commit.Tenure
 	seen := map[*commit.Tenure]struct{}{}
 	for _, i := range part {
 		t := b.commits[i].Tenure
-		if _, known := l.verified[t]; known {
+		// A dead letter was not prepared, so nothing has asked Postgres yet; and without transactions a lane that is not initialised anew
+		// is not stopped by a newer owner either.
+		if _, known := l.verified[t]; known && !(l.plain && b.commits[i].NoRow) {
 			continue
 		}
 		if _, twice := seen[t]; !twice {
