@@ -37,6 +37,20 @@ type Solver interface {
 	Submit(job partition.Dispatch, done func(partition.Decision, error)) bool
 }
 
+// RemoteSolver decides jobs on the other side of a network: a job may have one answer, several, or none, and answers come for
+// jobs that nobody here sent. Nothing depends on it: the machine asks again.
+type RemoteSolver interface {
+	// Attach opens the partition's desk. deliver is called with each answer for the partition, asked for or not, until the
+	// desk is closed, on any goroutine; it does not block.
+	Attach(p stream.Partition, deliver func(partition.Result)) Desk
+}
+
+// Desk takes one partition's jobs. Submit never blocks; false means that there is no room now. After Close nothing is delivered.
+type Desk interface {
+	Submit(job partition.Dispatch) bool
+	Close()
+}
+
 // LedgerCutter deletes a ledger partition's records below the floor.
 type LedgerCutter interface {
 	DeleteBelow(ctx context.Context, p stream.Partition, floor int64) error
@@ -53,6 +67,7 @@ type Deps struct {
 	Formers    Formers
 	Ledger     LedgerCutter
 	Solver     Solver
+	Remote     RemoteSolver // set: instead of Solver
 	Workload   partition.Workload
 	// Admission bounds the jobs in flight over all partitions of the process; nil: each partition by itself.
 	Admission *partition.Credits

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"milepost/internal/commit"
@@ -28,6 +29,8 @@ type driver struct {
 
 	refused []partition.Dispatch // jobs that the solver had no room for, oldest first
 	inLine  map[partition.JobID]bool
+	desk    Desk         // of a remote solver; nil without one
+	replies atomic.Int64 // delivered and not yet taken
 
 	turns int  // for the sampling of Observer.Turned
 	over  bool // the machine has given its last effect
@@ -49,6 +52,10 @@ func (d *driver) run(work context.Context) {
 		d.async.Wait()
 		d.refetcher.close()
 	}()
+	if remote := d.s.c.deps.Remote; remote != nil {
+		d.desk = remote.Attach(d.tenure.Partition, d.deliver)
+		defer d.desk.Close()
+	}
 	tick := time.NewTicker(d.s.c.cfg.Partition.Tick)
 	defer tick.Stop()
 	retry := time.NewTimer(time.Hour)
@@ -96,6 +103,11 @@ func (d *driver) takeMail(ctx context.Context) {
 			if !in.Refetched {
 				d.took(len(in.Records))
 			}
+		case partition.Result:
+			if d.desk != nil {
+				d.replies.Add(-1)
+			}
+			d.progress.Add(1)
 		case partition.FrontierSaved:
 			// The heartbeat comes whether work goes on or not: it is no sign of progress (P18).
 		default:
@@ -198,6 +210,11 @@ func (d *driver) run1(ctx context.Context, e partition.Effect) {
 // dispatch offers a job to the solver; without room it waits in line. A job that is sent again while it still waits takes no second place.
 func (d *driver) dispatch(job partition.Dispatch) {
 	if d.inLine[job.Job] {
+		for i := range d.refused {
+			if d.refused[i].Job == job.Job {
+				d.refused[i] = job // the later send goes elsewhere, and may have the trip that the earlier was without
+			}
+		}
 		return
 	}
 	if len(d.refused) > 0 || !d.offerJob(job) {
@@ -218,11 +235,27 @@ func (d *driver) offerRefused() {
 }
 
 func (d *driver) offerJob(job partition.Dispatch) bool {
+	if d.desk != nil {
+		return d.desk.Submit(job)
+	}
 	mail, observer, began := d.mail, &d.s.c.deps.Observer, time.Now()
 	return d.s.c.deps.Solver.Submit(job, func(decision partition.Decision, err error) {
 		observer.solved(began, err)
 		mail.post(partition.Result{Job: job.Job, Key: job.Key, Revision: job.Revision, Decision: decision, Err: err})
 	})
+}
+
+// unreadReplies bounds the replies that wait for a worker: whoever floods the topic of replies fills no memory. What is dropped
+// comes again with its job.
+const unreadReplies = 8192
+
+// deliver brings a reply, whoever sent it, to the machine.
+func (d *driver) deliver(r partition.Result) {
+	if d.replies.Add(1) > unreadReplies {
+		d.replies.Add(-1)
+		return
+	}
+	d.mail.post(r)
 }
 
 // submit hands a commit to the stages. The answer goes to the mailbox, also when this worker is gone.

@@ -17,7 +17,7 @@ func (s *session) housekeep(intake context.Context) {
 	defer floors.Stop()
 	watch := time.NewTicker(max(s.c.cfg.StuckAfter/4, time.Second))
 	defer watch.Stop()
-	dog := watchdog{last: map[*worker]sighting{}}
+	dog := watchdog{remote: s.c.deps.Remote != nil, last: map[*worker]sighting{}}
 	for {
 		select {
 		case <-intake.Done():
@@ -84,7 +84,8 @@ func (s *session) cutLedgers(intake context.Context) {
 // watchdog finds workers that have work and get no answer of any kind (P18): franz-go heartbeats in the background and has no
 // max.poll.interval of its own. An outage is no such case: its errors are answers.
 type watchdog struct {
-	last map[*worker]sighting
+	remote bool // jobs are solved elsewhere
+	last   map[*worker]sighting
 }
 
 type sighting struct {
@@ -104,6 +105,9 @@ func (d *watchdog) look(workers []*worker, now time.Time, after time.Duration) e
 		moved := !known || s.progress != before.progress
 		if view.OldestPending.IsZero() {
 			moved = true
+		}
+		if d.remote && view.Active > 0 && view.Committing == 0 {
+			moved = true // it waits for matchers, and asks them again: no other process could do more
 		}
 		if s.turn == before.turn && known {
 			moved = false // the loop itself stands still: ticks would have turned it

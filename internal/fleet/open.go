@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 
@@ -35,26 +36,41 @@ func (w *Workload) Open(k partition.KeyState, o partition.Observation) partition
 	if j.terminal != "" {
 		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: j.terminal}}
 	}
-	request, err := encodeRequest(w.request(k, o, fix, j))
+	asked := w.request(k, o, fix, j)
+	request, err := encodeRequest(asked)
 	if err != nil { // cannot be: the key is valid UTF-8 and everything else is numbers
 		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}
 	}
 	r := &w.atlas.regions[j.region]
-	return partition.Opening{Request: request, Region: r.ID, Budget: r.FreshnessBudget}
+	return partition.Opening{Request: request, Short: short(k, asked), Region: r.ID, Budget: r.FreshnessBudget}
+}
+
+// short gives the request without the trip, nil where nobody may hold one or the stretch begins anew.
+func short(k partition.KeyState, r *Request) []byte {
+	if !k.Sticky || r.State == nil || r.Closing != nil {
+		return nil
+	}
+	without, digest := *r, sha256.Sum256(r.State)
+	without.State, without.StateDigest = nil, digest[:]
+	b, err := encodeRequest(&without)
+	if err != nil { // cannot be, as above
+		return nil
+	}
+	return b
 }
 
 // judgement is what a checkpoint and an observation say before any solver is asked. Open and Plan both make it, so nothing of it
 // has to be carried between them, and a rolled-back commit leaves nothing behind (A5).
 type judgement struct {
-	state    *vehicleState // what goes on; without matcher state where history is void
-	region   int           // number of the region that serves the observation, unless it is a terminal
-	closing  []byte        // matcher state of the stretch that the reset ends; nil: nothing to flush
-	foreign  []byte        // graph of the closing stretch, where it is not the region's
+	state    *vehicleState         // what goes on; without matcher state where history is void
+	region   int                   // number of the region that serves the observation, unless it is a terminal
+	closing  []byte                // matcher state of the stretch that the reset ends; nil: nothing to flush
+	foreign  []byte                // graph of the closing stretch, where it is not the region's
 	seed     *mapmatch.Observation // last one of the closing stretch, to begin the next with
-	reset    string        // reason; empty: none
-	previous int64         // the checkpoint's segment, 0: never seen
-	segment  int64         // the observation's
-	terminal string        // reason; empty: a solver decides
+	reset    string                // reason; empty: none
+	previous int64                 // the checkpoint's segment, 0: never seen
+	segment  int64                 // the observation's
+	terminal string                // reason; empty: a solver decides
 	// retract: announced provisional parts of the previous segment are void. fromSeq is nil where the state is unreadable.
 	retract bool
 	fromSeq *int64

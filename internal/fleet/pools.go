@@ -25,6 +25,7 @@ type PoolsConfig struct {
 	// comes later is retracted instead of closed.
 	Linger  time.Duration
 	Matcher mapmatch.Config
+	Trips   *Trips // kept between the jobs of a vehicle; nil: none
 }
 
 // Pools solves on several graphs at once: a pool for each, so that a region that is slow or flooded holds up no other.
@@ -76,7 +77,7 @@ func (p *Pools) Use(graphs []*roadnet.Graph, now time.Time) error {
 				if err != nil {
 					return nil, err
 				}
-				return NewSolver(m, hash).WithFlusher(p.flush), nil
+				return NewSolver(m, hash).WithFlusher(p.flush).WithTrips(p.cfg.Trips), nil
 			})
 			if err != nil {
 				return err

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"time"
@@ -18,17 +19,18 @@ const solveVersion = 1
 
 // Request is what a solver is asked: everything that decides the answer, and the identity of the job.
 type Request struct {
-	Identity    stream.Identity
-	Key         stream.Key
-	Base        stream.Revision // of the checkpoint that the job starts from
-	Segment     int64           // that the observation falls in
-	Region      string
-	Graph       [32]byte // the region's
-	Closing     []byte   // matcher state to flush first; nil: none
+	Identity stream.Identity
+	Key      stream.Key
+	Base     stream.Revision // of the checkpoint that the job starts from
+	Segment  int64           // that the observation falls in
+	Region   string
+	Graph    [32]byte // the region's
+	Closing  []byte   // matcher state to flush first; nil: none
 	// ClosingGraph is the closing stretch's: another one where the vehicle has just been moved.
 	ClosingGraph [32]byte
 	Seed         *mapmatch.Observation // last of the closing stretch, for a new one on another graph to begin with; nil: none
 	State        []byte                // matcher state to go on from; nil: a new stretch
+	StateDigest  []byte                // of the state, in a request that is without it; nil: the request is whole
 	Observation  mapmatch.Observation
 }
 
@@ -43,6 +45,7 @@ func encodeRequest(r *Request) ([]byte, error) {
 	if r.Closing != nil && r.ClosingGraph != r.Graph {
 		m.ClosingGraph = r.ClosingGraph[:]
 	}
+	m.StateDigest = r.StateDigest
 	if r.Seed != nil {
 		m.Seed = wireFix(r.Seed)
 	}
@@ -76,6 +79,12 @@ func DecodeRequest(b []byte) (*Request, error) {
 			return nil, fmt.Errorf("decode solve request: the closing graph has %d bytes", len(g))
 		}
 		r.ClosingGraph = [32]byte(g)
+	}
+	if d := m.GetStateDigest(); len(d) > 0 {
+		if len(d) != sha256.Size || r.State != nil {
+			return nil, fmt.Errorf("decode solve request: a state digest of %d bytes beside a state of %d", len(d), len(r.State))
+		}
+		r.StateDigest = d
 	}
 	if m.GetSeed() != nil {
 		r.Seed = new(fixOf(m.GetSeed()))

@@ -23,6 +23,7 @@ type Solver struct {
 	matcher Matcher
 	graph   [32]byte
 	flush   Flusher
+	trips   *Trips
 }
 
 // Flusher makes everything of a stretch on another graph final; mapmatch.ErrForeignState where that graph is not at hand.
@@ -37,7 +38,13 @@ func (s *Solver) WithFlusher(f Flusher) *Solver {
 	return s
 }
 
-// Solve answers one request. It depends on the request and the graph alone. An error is of class Permanent, but for a request that is
+// WithTrips lets the solver answer requests without a trip, from the trips that it and others keep there.
+func (s *Solver) WithTrips(t *Trips) *Solver {
+	s.trips = t
+	return s
+}
+
+// Solve answers one request. It depends on the request, or what it is short for, and the graph alone. An error is of class Permanent, but for a request that is
 // for another graph: that is this replica's, not the key's.
 func (s *Solver) Solve(request []byte) (partition.Decision, error) {
 	r, err := DecodeRequest(request)
@@ -47,6 +54,11 @@ func (s *Solver) Solve(request []byte) (partition.Decision, error) {
 	if r.Graph != s.graph {
 		return partition.Decision{}, fmt.Errorf("fleet: the request is for graph %x, this solver has %x", r.Graph[:8], s.graph[:8])
 	}
+	if r.StateDigest != nil {
+		if r.State = s.trips.take(r); r.State == nil {
+			return partition.Decision{}, fmt.Errorf("fleet: %s over %s: %w", r.Identity.Revision, r.Base, partition.ErrTripMiss)
+		}
+	}
 	a, err := s.answer(r)
 	if err != nil {
 		return partition.Decision{}, fmt.Errorf("fleet: %w: solve %s: %w", commit.ErrPermanent, r.Identity.Revision, err)
@@ -55,6 +67,7 @@ func (s *Solver) Solve(request []byte) (partition.Decision, error) {
 	if err != nil {
 		return partition.Decision{}, fmt.Errorf("fleet: %w: %w", commit.ErrPermanent, err)
 	}
+	s.trips.put(r, a.state)
 	return partition.Decision{Kind: partition.Solved, Answer: b}, nil
 }
 

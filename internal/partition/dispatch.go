@@ -56,7 +56,7 @@ func (m *Machine) open(k *key) {
 func (m *Machine) send(k *key) {
 	m.enter(k, solving)
 	j := k.job
-	e := Dispatch{Job: j.id, Key: k.name, Revision: k.head.obs.Identity.Revision, Request: j.request, Attempt: j.timeouts}
+	e := Dispatch{Job: j.id, Key: k.name, Revision: k.head.obs.Identity.Revision, Request: j.request, Region: j.region, Attempt: j.timeouts}
 	wait := m.cfg.RequestRetry
 	j.cached = len(j.short) > 0
 	if j.cached {

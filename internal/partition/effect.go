@@ -31,6 +31,7 @@ type Dispatch struct {
 	Request  []byte
 	// Attempt counts the time-outs of the job so far. A higher one must be able to reach another replica (A9).
 	Attempt int
+	Region  string // as the workload opened it
 	// Replica is set when the request is without the trip: it is for this replica and for no other.
 	Replica string
 }

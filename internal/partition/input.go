@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"errors"
+
 	"milepost/internal/commit"
 	"milepost/internal/stream"
 )
@@ -40,6 +42,9 @@ type Result struct {
 	// TripMiss: the replica does not hold the trip. It decides nothing: the full request follows (A9).
 	TripMiss bool
 }
+
+// ErrTripMiss is a replica's answer to a request without a trip that it does not hold.
+var ErrTripMiss = errors.New("the replica does not hold the trip")
 
 // Committed answers Commit and CommitDeadLetter.
 type Committed struct {

@@ -250,6 +250,7 @@ type SolveRequest struct {
 	ClosingGraph    []byte                 `protobuf:"bytes,14,opt,name=closing_graph,json=closingGraph,proto3" json:"closing_graph,omitempty"` // of the closing stretch; empty: graph
 	Seed            *Fix                   `protobuf:"bytes,15,opt,name=seed,proto3" json:"seed,omitempty"`                                     // last fix of the closing stretch, on another graph: the new stretch begins there where it can
 	Region          string                 `protobuf:"bytes,16,opt,name=region,proto3" json:"region,omitempty"`
+	StateDigest     []byte                 `protobuf:"bytes,17,opt,name=state_digest,json=stateDigest,proto3" json:"state_digest,omitempty"` // sha256 of the state, in a request that is without it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -394,6 +395,13 @@ func (x *SolveRequest) GetRegion() string {
 		return x.Region
 	}
 	return ""
+}
+
+func (x *SolveRequest) GetStateDigest() []byte {
+	if x != nil {
+		return x.StateDigest
+	}
+	return nil
 }
 
 // A place on the network.
@@ -865,7 +873,7 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\v_accuracy_mB\f\n" +
 	"\n" +
 	"_speed_mpsB\x0e\n" +
-	"\f_heading_deg\"\xf2\x03\n" +
+	"\f_heading_deg\"\x95\x04\n" +
 	"\fSolveRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12)\n" +
@@ -884,7 +892,8 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\vobservation\x18\r \x01(\v2\x10.milepost.v1.FixR\vobservation\x12#\n" +
 	"\rclosing_graph\x18\x0e \x01(\fR\fclosingGraph\x12$\n" +
 	"\x04seed\x18\x0f \x01(\v2\x10.milepost.v1.FixR\x04seed\x12\x16\n" +
-	"\x06region\x18\x10 \x01(\tR\x06region\"\xa6\x02\n" +
+	"\x06region\x18\x10 \x01(\tR\x06region\x12!\n" +
+	"\fstate_digest\x18\x11 \x01(\fR\vstateDigest\"\xa6\x02\n" +
 	"\x0eSolvedPosition\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12\x17\n" +
 	"\atime_us\x18\x02 \x01(\x03R\x06timeUs\x12\x10\n" +
