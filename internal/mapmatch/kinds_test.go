@@ -191,14 +191,18 @@ func TestM19_IdenticalPoints(t *testing.T) {
 	}
 }
 
-// M20, M21: a point not after the last one is terminal and leaves the state as it was.
-func TestM20M21_TimeStandsOrGoesBack(t *testing.T) {
+// M20: of two points at one time the first is kept; the second leaves the state as it was.
+func TestM20_EqualTimes(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(1000,0)")
 	d := run(t, m, []fix{{at: 5}, {x: 30, at: 5}})
 	d.is("second", d.results[1].Disposition, Regressed)
 	d.is("state", string(d.states[1]), string(d.states[0]))
+}
 
-	d = run(t, m, []fix{{x: 0, at: 10}, {x: 100, at: 20}, {x: 50, at: 15}, {x: 200, at: 30}})
+// M21: a late point is terminal and leaves the state as it was.
+func TestM21_TimeGoesBack(t *testing.T) {
+	m := roadnettest.Parse(t, "A(-100,0)-B(1000,0)")
+	d := run(t, m, []fix{{x: 0, at: 10}, {x: 100, at: 20}, {x: 50, at: 15}, {x: 200, at: 30}})
 	d.is("regressed", d.count(Regressed), 1)
 	d.is("matched", d.count(Matched), 3)
 	d.is("state", string(d.states[2]), string(d.states[1]))
@@ -235,11 +239,13 @@ func TestM23_FirstPauseIsLong(t *testing.T) {
 // M24: swapped coordinates are far from every road: no place, no error.
 func TestM24_Swapped(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(2000,0)")
-	o := observation(m, fix{})
-	o.Point.Lon, o.Point.Lat = o.Point.Lat, o.Point.Lon
-	d := push(t, m.Graph, []Observation{o})
-	d.is("disposition", d.results[0].Disposition, OffRoad)
-	d.is("final points", len(d.track.Points), 0)
+	for _, p := range []roadnet.Point{{Lon: m.Origin.Lat, Lat: m.Origin.Lon}, {Lon: 39.7, Lat: -75.6}} {
+		o := observation(m, fix{})
+		o.Point = p
+		d := push(t, m.Graph, []Observation{o})
+		d.is("disposition", d.results[0].Disposition, OffRoad)
+		d.is("final points", len(d.track.Points), 0)
+	}
 }
 
 // M25: what is no place on Earth, and what is one without a road, never panics and leaves the stretch alone.
@@ -294,9 +300,9 @@ func TestM28_BannedTurn(t *testing.T) {
 	d.is("banned turns", banned, 1)
 }
 
-// M31, M32: away from the roads there is no fake path; leaving and coming back is two legs.
-func TestM31M32_OffRoad(t *testing.T) {
-	m := roadnettest.Parse(t, "A(0,0)-B(1000,0)")
+// M31: away from the roads there is no fake path.
+func TestM31_RoadNotInTheMap(t *testing.T) {
+	m := roadnettest.Parse(t, "A(0,0)-B(1000,0); C(0,80)-D(1000,80) highway=construction")
 	var fixes []fix
 	for i := range 10 {
 		fixes = append(fixes, fix{x: 50 * float64(i), y: 80, at: 5 * float64(i)})
@@ -304,16 +310,37 @@ func TestM31M32_OffRoad(t *testing.T) {
 	d := run(t, m, fixes)
 	d.is("off road", d.count(OffRoad), 10)
 	d.is("length", d.length(), 0.0)
+}
 
-	fixes = []fix{{x: 0, at: 0}, {x: 100, at: 10}, {x: 200, at: 20}}
+// M32: leaving the network and coming back is two legs, without the way in between.
+func TestM32_OffRoadAndBack(t *testing.T) {
+	m := roadnettest.Parse(t, "A(0,0)-B(1000,0)")
+	fixes := []fix{{x: 0, at: 0}, {x: 100, at: 10}, {x: 200, at: 20}}
 	for i := range 8 {
 		fixes = append(fixes, fix{x: 250 + 50*float64(i), y: 200, at: 30 + 10*float64(i)})
 	}
 	fixes = append(fixes, fix{x: 700, at: 120}, fix{x: 800, at: 130})
-	d = run(t, m, fixes)
+	d := run(t, m, fixes)
 	d.is("route", d.route(), "AB | AB")
 	d.is("length", math.Round(d.length()), 300.0)
 	d.is("break", d.breaks()[0], BreakOffRoad)
+}
+
+// M32: five seconds of drift away from a road, at one a second, are not leaving it.
+func TestM32_DriftIsNotLeaving(t *testing.T) {
+	m := roadnettest.Parse(t, "A(0,0)-B(1000,0)")
+	var fixes []fix
+	for i := range 40 {
+		f := fix{x: 15 * float64(i), at: float64(i)}
+		if i >= 15 && i < 25 {
+			f.y = 45
+		}
+		fixes = append(fixes, f)
+	}
+	d := run(t, m, fixes)
+	d.is("breaks", len(d.breaks()), 0)
+	d.is("route", d.route(), "AB")
+	d.is("length", math.Round(d.length()), 585.0)
 }
 
 // M34: a bridge is left only where the roads join.

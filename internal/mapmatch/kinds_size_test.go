@@ -1,0 +1,65 @@
+package mapmatch
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"milepost/internal/roadnet/roadnettest"
+)
+
+// M48: a matcher has no table of all pairs: what it needs grows with the edges alone, by a few bytes each.
+func TestM48_NoBigTable(t *testing.T) {
+	m := town(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const n = 20
+	for range n {
+		mt, err := New(m.Graph, DefaultConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.KeepAlive(mt)
+	}
+	runtime.ReadMemStats(&after)
+	const fixed = 256 << 10 // the window and the tables of the logarithm
+	if got, most := (after.TotalAlloc-before.TotalAlloc)/n, uint64(fixed+64*m.Graph.Edges()); got > most {
+		t.Errorf("a matcher takes %d bytes over %d edges, want at most %d", got, m.Graph.Edges(), most)
+	}
+}
+
+// M49: the work of a point does not grow with the trip: of 50,000 the last thousand take no longer than the first.
+func TestM49_WorkIndependentOfTheTrip(t *testing.T) {
+	m := roadnettest.Parse(t, "A(0,0)-B(500,0)-C(500,500)-D(0,500)-A; B-D; A-C")
+	mt, err := New(m.Graph, DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 50_000
+	took := make([]time.Duration, 0, n)
+	var state []byte
+	for i := range n {
+		along := float64(i*12%2000) / 500
+		side, f := int(along), along-float64(int(along))
+		f *= 500
+		x := []float64{f, 500, 500 - f, 0}[side]
+		y := []float64{0, f, 500, 500 - f}[side]
+		o := observation(m, fix{x: x, y: y})
+		o.Time = epoch().Add(time.Duration(i) * time.Second)
+		start := time.Now()
+		if state, _, err = mt.Push(state, o); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(start))
+	}
+	median := func(d []time.Duration) time.Duration {
+		d = slices.Clone(d)
+		slices.Sort(d)
+		return d[len(d)/2]
+	}
+	first, last := median(took[1000:2000]), median(took[n-1000:])
+	if last > 3*first {
+		t.Errorf("a point takes %v at first and %v at last", first, last)
+	}
+}
