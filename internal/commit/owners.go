@@ -48,7 +48,7 @@ type Claim struct {
 	Generation int32  // of the group, proven current after Epochs was read
 	MemberID   string // under which the tenure begins
 	Instance   string // unique per process start; lane ids derive from it
-	Lanes      int // transactional producers; 0 in mode idempotent
+	Lanes      int    // transactional producers; 0 in mode idempotent
 	TopicID    [16]byte
 	// TopicGeneration is the row's, 1 for a row that never had an owner.
 	TopicGeneration int32
@@ -68,6 +68,14 @@ type Start struct {
 	LedgerFloor int64
 	Prepared    int // prepared rows found
 	Formers     []Former
+	Anew        Anew
+}
+
+// Anew says which keys of a partition begin anew: those whose checkpoint is of a lower revision. The next commit of each carries
+// a reset of the reason. The zero value: none.
+type Anew struct {
+	Before stream.Revision
+	Reason string // of the workloads' closed list of resets
 }
 
 // Former is an earlier owner that has not released: its lanes must be initialised before recovery.

@@ -28,3 +28,16 @@ func (e *RefusedError) Error() string {
 
 // Unwrap gives ErrPermanent.
 func (e *RefusedError) Unwrap() error { return ErrPermanent }
+
+// The remedies: what a person can do, each with the command that does it.
+const (
+	RemedyTopicMadeAgain = "it was deleted and made again, so its offsets mean nothing to the stored frontiers; " +
+		"open its next topic generation with: orchestrator partition reset --yes"
+	RemedyPartitionsAdded = "keys have moved between partitions; stop the producers, let every partition reach its end with the old count, " +
+		"then open the next topic generation with: orchestrator partition reset --yes"
+	RemedyLedgerMadeAgain = "without the old ledger nobody can tell what was published; bring it back, or bind the new one with: " +
+		"orchestrator partition ledger --accept --yes"
+	RemedyLedgerTaken = "a ledger belongs to one group and raw topic; choose another --prefix"
+	RemedyPublishMode = "all processes of a group publish in one mode, and it changes only while the group is empty: " +
+		"start this process with the stored mode, or stop every process of the group first"
+)

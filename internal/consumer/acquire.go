@@ -68,7 +68,7 @@ func (s *session) tryAcquire(work context.Context, want []*slot, member string, 
 
 // acquireFailed notes a failed try. A refusal concerns the whole topic and ends the session.
 func (s *session) acquireFailed(want []*slot, err error) {
-	if _, refused := errors.AsType[*RefusedError](err); refused {
+	if _, refused := errors.AsType[*commit.RefusedError](err); refused {
 		s.fail(err)
 	}
 	s.mu.Lock()
@@ -163,7 +163,7 @@ func (s *session) claims(ctx context.Context, rows []commit.OwnerRow, member str
 	claims := make([]commit.Claim, len(rows))
 	var first []int
 	for i, row := range rows {
-		if err := refuse(row, facts); err != nil {
+		if err := refuse(s.c.cfg.Group, row, facts); err != nil {
 			return nil, err
 		}
 		claims[i] = commit.Claim{
@@ -187,38 +187,29 @@ func (s *session) claims(ctx context.Context, rows []commit.OwnerRow, member str
 }
 
 // refuse compares what an owned row was written for with what the broker has now.
-func refuse(row commit.OwnerRow, facts topicFacts) error {
+func refuse(group string, row commit.OwnerRow, facts topicFacts) error {
 	if row.Epoch == 0 || row.TopicID == ([16]byte{}) {
 		return nil // never owned
 	}
 	id := func(b [16]byte) string { return "id " + hex.EncodeToString(b[:]) }
+	e := &commit.RefusedError{Group: group, Partition: row.Partition}
 	switch {
 	case row.TopicID != facts.RawID:
-		return &RefusedError{
-			Partition: row.Partition, What: "raw topic " + row.Partition.Topic, Stored: id(row.TopicID), Found: id(facts.RawID),
-			Remedy: "it was deleted and made again, so its offsets mean nothing to the stored frontier; " +
-				"open its next topic generation with: orchestrator partition generation --next",
-		}
+		e.What, e.Stored, e.Found = "the raw topic", id(row.TopicID), id(facts.RawID)
+		e.Remedy = commit.RemedyTopicMadeAgain
 	case row.Partitions != facts.Partitions:
-		return &RefusedError{
-			Partition: row.Partition, What: "the raw topic's partition count", Stored: strconv.Itoa(int(row.Partitions)),
-			Found: strconv.Itoa(int(facts.Partitions)), Remedy: "keys have moved between partitions; stop the producers, let every partition reach " +
-				"its end with the old count, then open the next topic generation with: orchestrator partition generation --next",
-		}
+		e.What, e.Stored, e.Found = "the raw topic's partition count", strconv.Itoa(int(row.Partitions)), strconv.Itoa(int(facts.Partitions))
+		e.Remedy = commit.RemedyPartitionsAdded
 	case row.LedgerTopicID != facts.LedgerID:
-		return &RefusedError{
-			Partition: row.Partition, What: "the ledger topic", Stored: id(row.LedgerTopicID), Found: id(facts.LedgerID),
-			Remedy: "it was made again, or it is another group's; without it nobody can tell what was published; " +
-				"restore it, or bind the new one with: orchestrator partition ledger --adopt",
-		}
+		e.What, e.Stored, e.Found = "the ledger topic", id(row.LedgerTopicID), id(facts.LedgerID)
+		e.Remedy = commit.RemedyLedgerMadeAgain
 	case facts.PublishMode != "" && row.PublishMode != facts.PublishMode:
-		return &RefusedError{
-			Partition: row.Partition, What: "the publish mode", Stored: string(row.PublishMode), Found: string(facts.PublishMode),
-			Remedy: "all processes of a group publish in one mode, and it changes only while the group is empty: " +
-				"start this process with the stored mode, or stop every process of the group first",
-		}
+		e.What, e.Stored, e.Found = "the publish mode", string(row.PublishMode), string(facts.PublishMode)
+		e.Remedy = commit.RemedyPublishMode
+	default:
+		return nil
 	}
-	return nil
+	return e
 }
 
 // prove asks the group whether it holds member and generation current. A group that is preparing a rebalance says so

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"go.uber.org/goleak"
 
+	"milepost/internal/commit"
 	"milepost/internal/stream"
 )
 
@@ -231,7 +232,7 @@ func TestRefusesRecreatedTopic(t *testing.T) {
 		before, _, _ := r.store.Owner(groupName, part(0))
 		p = r.start("two")
 		err := <-p.done
-		if _, refused := errors.AsType[*RefusedError](err); !refused {
+		if _, refused := errors.AsType[*commit.RefusedError](err); !refused {
 			t.Fatalf("Run = %v, want a RefusedError", err)
 		}
 		if after, _, _ := r.store.Owner(groupName, part(0)); after != before {

@@ -38,19 +38,6 @@ func (e *MemberError) Error() string {
 
 func (e *MemberError) Unwrap() error { return e.Err }
 
-// RefusedError says that the topics are not those that the stored rows speak of. It ends Run: nothing that this process could
-// do would be right.
-type RefusedError struct {
-	Partition     stream.Partition
-	What          string // the fact that changed
-	Stored, Found string
-	Remedy        string
-}
-
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("partition %s: %s is %s, the stored rows were written for %s: %s", e.Partition, e.What, e.Found, e.Stored, e.Remedy)
-}
-
 // RangeError says that the frontier is not inside the log: retention has overtaken it, or the log was truncated.
 type RangeError struct {
 	Partition stream.Partition
@@ -66,5 +53,5 @@ func (e *RangeError) Error() string {
 			e.Partition, e.LogStart, e.Frontier, e.LogStart-e.Frontier, e.Partition.Number, e.LogStart)
 	}
 	return fmt.Sprintf("partition %s: the log ends at offset %d, the frontier is %d: the log was truncated; "+
-		"open a new topic generation", e.Partition, e.LogEnd, e.Frontier)
+		"open a new topic generation with: orchestrator partition reset --yes --offset %d=%d", e.Partition, e.LogEnd, e.Frontier, e.Partition.Number, e.LogEnd)
 }

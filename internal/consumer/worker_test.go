@@ -305,19 +305,19 @@ func TestConfigValidate(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	row := commit.OwnerRow{Partition: part(0), Epoch: 3, TopicID: [16]byte{1}, LedgerTopicID: [16]byte{2}, Partitions: 4}
 	same := topicFacts{RawID: [16]byte{1}, LedgerID: [16]byte{2}, Partitions: 4}
-	if err := refuse(row, same); err != nil {
+	if err := refuse("g", row, same); err != nil {
 		t.Errorf("refuse(same) = %v, want nil", err)
 	}
-	if err := refuse(commit.OwnerRow{Partition: part(0)}, same); err != nil {
+	if err := refuse("g", commit.OwnerRow{Partition: part(0)}, same); err != nil {
 		t.Errorf("refuse(never owned) = %v, want nil", err)
 	}
 	for want, facts := range map[string]topicFacts{
 		"deleted and made again": {RawID: [16]byte{9}, LedgerID: [16]byte{2}, Partitions: 4},
-		"keys have moved":        {RawID: [16]byte{1}, LedgerID: [16]byte{2}, Partitions: 6},
-		"ledger":                 {RawID: [16]byte{1}, LedgerID: [16]byte{9}, Partitions: 4},
+		"partition reset --yes":  {RawID: [16]byte{1}, LedgerID: [16]byte{2}, Partitions: 6},
+		"partition ledger --acc": {RawID: [16]byte{1}, LedgerID: [16]byte{9}, Partitions: 4},
 	} {
-		var refused *RefusedError
-		if err := refuse(row, facts); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+		var refused *commit.RefusedError
+		if err := refuse("g", row, facts); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("refuse = %v, want a RefusedError about %q", err, want)
 		}
 	}

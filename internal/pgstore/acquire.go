@@ -161,23 +161,22 @@ func (s *Store) checkBindings(ctx context.Context, claims []commit.Claim) error 
 // refuse says how the found binding differs from the stored one and what a person can do.
 func refuse(stored, found binding, p stream.Partition) error {
 	e := &commit.RefusedError{Group: stored.group, Partition: p}
-	const elsewhere = "the stored offsets mean nothing there; start under another --group, whose first start follows --start"
 	switch {
 	case stored.group != found.group || stored.topic != found.topic:
 		e.What, e.Stored, e.Found = "the ledger topic", "its own", "also claimed by group "+strconv.Quote(found.group)+" on "+found.topic
-		e.Remedy = "a ledger belongs to one group and raw topic; choose another --prefix"
+		e.Remedy = commit.RemedyLedgerTaken
 	case stored.topicID != found.topicID:
 		e.What, e.Stored, e.Found = "the raw topic's id", topicID(stored.topicID), topicID(found.topicID)
-		e.Remedy = "the topic was made again and " + elsewhere
+		e.Remedy = commit.RemedyTopicMadeAgain
 	case stored.ledgerTopicID != found.ledgerTopicID:
 		e.What, e.Stored, e.Found = "the ledger topic's id", topicID(stored.ledgerTopicID), topicID(found.ledgerTopicID)
-		e.Remedy = "bring the old ledger topic back, or start under another --group: without it nobody knows what was published"
+		e.Remedy = commit.RemedyLedgerMadeAgain
 	case stored.mode != found.mode:
 		e.What, e.Stored, e.Found = "the publish mode", string(stored.mode), string(found.mode)
-		e.Remedy = "it changes only while the group is empty: stop every process of the group, see that none is left, and start again"
+		e.Remedy = commit.RemedyPublishMode
 	default:
 		e.What, e.Stored, e.Found = "the raw topic's partition count", strconv.Itoa(int(stored.partitions)), strconv.Itoa(int(found.partitions))
-		e.Remedy = "keys have moved between partitions and their order is lost; drain into a new topic and start under another --group"
+		e.Remedy = commit.RemedyPartitionsAdded
 	}
 	return e
 }

@@ -64,7 +64,7 @@ func (s *Store) Epochs(ctx context.Context, group string, partitions []stream.Pa
 
 const startSQL = `
 SELECT f.n, o.epoch, o.nonce = f.nonce, o.unreleased_former,
-       p.topic_generation, p.next_offset, p.leader_epoch, p.ledger_floor,
+       p.topic_generation, p.next_offset, p.leader_epoch, p.ledger_floor, p.anew_generation, p.anew_offset, p.anew_reason,
        (SELECT count(*) FROM checkpoint c
         WHERE c.group_id = f.group_id AND c.topic = f.topic AND c.partition = f.partition AND c.has_prepared)
 FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::uuid[])
@@ -96,8 +96,12 @@ func (s *Store) Start(ctx context.Context, tenures []*commit.Tenure) ([]commit.S
 			generation, leaderEpoch pgtype.Int4
 			offset, floor           pgtype.Int8
 			prepared                int
+			anewGeneration          *int32
+			anewOffset              *int64
+			anewReason              *string
 		)
-		if err := row.Scan(&n, &epoch, &sameNonce, &formers, &generation, &offset, &leaderEpoch, &floor, &prepared); err != nil {
+		if err := row.Scan(&n, &epoch, &sameNonce, &formers, &generation, &offset, &leaderEpoch, &floor,
+			&anewGeneration, &anewOffset, &anewReason, &prepared); err != nil {
 			return err
 		}
 		t := tenures[n-1]
@@ -115,7 +119,7 @@ func (s *Store) Start(ctx context.Context, tenures []*commit.Tenure) ([]commit.S
 				Next:        stream.Revision{Generation: generation.Int32, Offset: offset.Int64},
 				LeaderEpoch: leaderEpoch.Int32,
 			},
-			LedgerFloor: floor.Int64, Prepared: prepared,
+			LedgerFloor: floor.Int64, Prepared: prepared, Anew: anewOf(anewGeneration, anewOffset, anewReason),
 		}
 		for _, x := range formers {
 			starts[n-1].Formers = append(starts[n-1].Formers, commit.Former{Instance: x.Instance, Lanes: x.Lanes, Epoch: stream.Epoch(x.Epoch)})

@@ -203,7 +203,6 @@ func TestAcquireRefusesAnotherTopic(t *testing.T) {
 		{"raw topic made again", func(c *commit.Claim) { c.TopicID = [16]byte{9} }, "raw topic's id"},
 		{"ledger made again", func(c *commit.Claim) { c.LedgerTopicID = [16]byte{9} }, "ledger topic's id"},
 		{"partitions added", func(c *commit.Claim) { c.Partitions = 12 }, "partition count is 12"},
-		{"another publish mode", func(c *commit.Claim) { c.PublishMode = commit.Idempotent }, "publish mode is idempotent"},
 		{"ledger of another group", func(c *commit.Claim) { c.Group = "other" }, "also claimed by group \"other\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

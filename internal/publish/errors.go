@@ -61,13 +61,12 @@ func (e *FloorError) Error() string {
 	if e.Start <= e.Floor {
 		what = fmt.Sprintf("ends at %d, below the floor %d", e.End, e.Floor)
 	}
-	return fmt.Sprintf("ledger %s %s: what was published before can not be known", e.Partition, what)
+	return fmt.Sprintf("ledger %s %s: what was published before can not be known; %s", e.Partition, what, e.Hint())
 }
 
 // Hint tells the operator what to do.
 func (e *FloorError) Hint() string {
-	return fmt.Sprintf("restore topic %s, or with the group stopped accept the gap: orchestrator partition ledger --partition %d --accept",
-		e.Partition.Topic, e.Partition.Number)
+	return fmt.Sprintf("restore topic %s, or accept the gap: orchestrator partition ledger --accept --yes", e.Partition.Topic)
 }
 
 // StrangerError says that the ledger holds an entry of another group or raw topic: two services share a prefix.

@@ -124,7 +124,7 @@ func TestLedgerFloor(t *testing.T) {
 		if err := p.Ledger().DeleteBelow(r.ctx(), ten.Partition, 2); err != nil {
 			t.Errorf("a floor that is deleted already: %v", err)
 		}
-		if err := read(2); !errors.As(err, &floor) || floor.Start != 4 || !strings.Contains(floor.Hint(), "--partition 0") {
+		if err := read(2); !errors.As(err, &floor) || floor.Start != 4 || !strings.Contains(err.Error(), "orchestrator partition ledger --accept --yes") {
 			t.Errorf("start above the floor: %v", err)
 		}
 		if entries, end := r.entries(p, 0, 4); len(entries) != 1 || end != 6 {
