@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func importMap(t *testing.T, path string) *roadnet.Graph {
 func (j *job) worker(t *testing.T, name string, more ...string) *Process {
 	t.Helper()
 	args := append([]string{
-		"run", "--brokers", j.stack.Brokers[0], "--dsn", j.dsn, "--group", j.group, "--raw", j.raw, "--prefix", j.prefix,
+		"run", "--brokers", strings.Join(j.stack.Brokers, ","), "--dsn", j.dsn, "--group", j.group, "--raw", j.raw, "--prefix", j.prefix,
 		"--map", j.roadMap, "--topics", "create", "--listen", "127.0.0.1:0", "--log", "json", "--session-timeout", "6s",
 	}, more...)
 	return StartProcess(t, name, j.program, args...)

@@ -26,6 +26,7 @@ type Stack struct {
 	Brokers []string
 	DSN     string // of the superuser's database; tests use NewDatabase
 
+	Replicas int16  // of new topics; 0 is 1
 	Broker   Server // nil when the servers were given
 	Database Server
 	stop     func() error
@@ -152,10 +153,10 @@ func (s *Stack) NewNames(t *testing.T, partitions int32) (raw, prefix, group str
 	return raw, prefix, group
 }
 
-// NewTopic makes a topic of one replica.
+// NewTopic makes a topic.
 func (s *Stack) NewTopic(t *testing.T, name string, partitions int32) {
 	t.Helper()
-	_, err := kadm.NewClient(s.Client(t)).CreateTopic(limit(t, 30*time.Second), partitions, 1, nil, name)
+	_, err := kadm.NewClient(s.Client(t)).CreateTopic(limit(t, 30*time.Second), partitions, max(s.Replicas, 1), nil, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ type judge struct {
 	known   map[string]bool
 	open    map[string]bool
 	ids     map[string]bool
-	last    map[string]revision // by output topic and key
+	last    map[string]revision          // by output topic and key
 	copies  map[string][sha256.Size]byte // by id; nil: a repeat is a fault
 	verdict *Verdict
 }
