@@ -279,3 +279,108 @@ func (y *yard) somebody(t *testing.T) {
 		t.Errorf("seek: %+v", got)
 	}
 }
+
+// remake deletes and makes a topic, or grows it.
+func (y *yard) remake(topic string, partitions int32, grow bool) {
+	y.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(y.addrs...))
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	if grow {
+		if _, err := admin.UpdatePartitions(y.t.Context(), int(partitions), topic); err != nil {
+			y.t.Fatal(err)
+		}
+		return
+	}
+	if _, err := admin.DeleteTopics(y.t.Context(), topic); err != nil {
+		y.t.Fatal(err)
+	}
+	if _, err := admin.CreateTopic(y.t.Context(), partitions, 1, nil, topic); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// bind makes the group's rows those of the topics that the brokers have.
+func (y *yard) bind() {
+	y.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(y.addrs...))
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	defer client.Close()
+	now, err := readTopics(y.t.Context(), client, "raw", "p.ledger")
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	if _, err := y.store.OpenGeneration(y.t.Context(), pgstore.Generation{
+		Group: "g", Topic: "raw", TopicID: now.raw.ID, LedgerTopicID: now.ledger.ID, Partitions: int32(len(now.raw.Partitions)),
+	}); err != nil {
+		y.t.Fatal(err)
+	}
+}
+
+// P29, P31, P32, H12: the commands that the worker's refusals name do what they say, and refuse what would lose something.
+func TestPartitionReset(t *testing.T) {
+	y := newYard(t)
+	y.topic(2, 5)
+	client, err := kgo.NewClient(kgo.SeedBrokers(y.addrs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 1, nil, "p.ledger"); err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	y.own(0, "worker-a", 3)
+	y.own(1, "worker-b", 5)
+	y.bind()
+	brokers := []string{"--brokers", strings.Join(y.addrs, ","), "--prefix", "p"}
+	run := func(code int, says string, line ...string) {
+		t.Helper()
+		got := y.run(append(append([]string{"partition"}, line...), brokers...)...)
+		if got.code != code || !strings.Contains(got.out+got.err, says) {
+			t.Errorf("partition %v: %+v, want exit code %d and %q", line, got, code, says)
+		}
+	}
+	frontiers := func(want string) {
+		t.Helper()
+		var got []string
+		rows, err := y.store.Status(t.Context(), "g", "raw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			got = append(got, r.Frontier.Next.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("frontiers are %q, want %s", got, want)
+		}
+	}
+	frontiers("2.3 2.5")
+	run(exitUsage, "add --yes", "reset")
+	run(exitFailed, "there is nothing to open", "reset", "--yes")
+	run(exitUsage, "the log of partition 1 reaches from 0 to 5", "reset", "--yes", "--offset", "1=9")
+	run(exitUsage, "no partition", "reset", "--yes", "--offset", "7=9")
+	run(exitDone, `"starts":{"1":2}`, "reset", "--yes", "--offset", "1=2", "--json")
+	frontiers("3.3 3.2")
+	run(exitDone, "topic generation 4 is open", "reset", "--yes", "--earliest")
+	frontiers("4.0 4.0")
+
+	y.remake("raw", 3, true)
+	run(exitFailed, "partition 0 is done up to 0 of 5", "reset", "--yes")
+	run(exitDone, "partition 2 begins at 0", "reset", "--yes", "--unordered")
+	frontiers("5.0 5.0 5.0")
+
+	y.remake("raw", 3, false)
+	run(exitDone, "topic generation 6", "reset", "--yes")
+	frontiers("6.0 6.0 6.0")
+
+	y.remake("p.ledger", 3, false)
+	run(exitFailed, "orchestrator partition ledger --accept --yes", "reset", "--yes", "--earliest")
+	run(exitUsage, "add --accept --yes", "ledger")
+	run(exitDone, "bound to ledger p.ledger", "ledger", "--accept", "--yes")
+	run(exitDone, "topic generation 7", "reset", "--yes", "--earliest")
+}

@@ -36,7 +36,7 @@ func newPartition(s streams) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newPartitionList(s), newPartitionShow(s), newPartitionSeek(s))
+	cmd.AddCommand(newPartitionList(s), newPartitionShow(s), newPartitionSeek(s), newPartitionReset(s), newPartitionLedger(s))
 	return cmd
 }
 
