@@ -98,9 +98,13 @@ verify: ## generated files, go.mod and documents are up to date
 up: ## Kafka, Postgres and one worker in containers
 	docker compose up --build --detach --wait
 
+.PHONY: observe
+observe: ## the same with Prometheus and Grafana: http://localhost:3000
+	docker compose --profile observability up --build --detach --wait
+
 .PHONY: down
 down: ## stop them and forget their data
-	docker compose down --volumes
+	docker compose --profile observability down --volumes
 
 .PHONY: migrate
 migrate: ## run the stock goose on DSN: make migrate DSN=postgres://… CMD=up

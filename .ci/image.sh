@@ -34,7 +34,7 @@ user=$("$docker" image inspect --format '{{.Config.User}}' milepost:ci)
 echo "image: $said, as user $user"
 [ "$user" != 0 ] && [ "$user" != root ] || exit 1
 if "$docker" compose version >/dev/null 2>&1; then
-	MAP=/dev/null "$docker" compose config -q
+	MAP=/dev/null "$docker" compose --profile observability config -q
 else
 	echo "docker compose: not at hand, docker-compose.yml not checked"
 fi

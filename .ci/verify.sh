@@ -17,6 +17,7 @@ done
 
 go mod tidy -diff || say "go.mod is not tidy: go mod tidy"
 go mod verify >/dev/null || say "a module in the cache differs from go.sum"
+go test -C tools/promcheck -count=1 ./... || say "deploy/ asks for metrics that do not exist: go test -C tools/promcheck ."
 go test -count=1 . || say "the rules of arch_test.go and docs_test.go"
 for script in .ci/*.sh .ci/run; do
 	bash -n "$script" || say "$script does not parse"

@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,3 +58,35 @@ func (noLanes) Lanes() int { return 0 }
 
 // A17: the names, labels, label values and meanings of all metrics, as dashboards and alerts rely on them.
 func TestMetricsList(t *testing.T) { golden(t, "metrics.txt", listMetrics(t)) }
+
+// A17: dashboards and alerts ask for metrics that exist. That they are PromQL and PromQL of the right kind is checked by
+// tools/promcheck, with Prometheus's own parser.
+func TestDashboardsAskForWhatExists(t *testing.T) {
+	known := map[string]bool{}
+	for line := range strings.Lines(listMetrics(t)) {
+		name, kind, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || line[0] == ' ' {
+			continue
+		}
+		known[name] = true
+		if kind == "histogram" {
+			known[name+"_bucket"], known[name+"_sum"], known[name+"_count"] = true, true, true
+		}
+	}
+	asked := regexp.MustCompile(`milepost_[a-z_]+`)
+	for _, file := range []string{"grafana/milepost.json", "prometheus/alerts.yml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := asked.FindAllString(string(text), -1)
+		if len(names) < 10 {
+			t.Errorf("%s asks for %d metrics only", file, len(names))
+		}
+		for _, name := range names {
+			if !known[name] {
+				t.Errorf("%s asks for %s, which does not exist", file, name)
+			}
+		}
+	}
+}

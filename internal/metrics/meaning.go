@@ -65,6 +65,8 @@ func meaning(counter string) string {
 		return "Observations that an operator discarded from quarantine."
 	case "evicted":
 		return "Idle keys that left memory."
+	case "late":
+		return "Observations that were decided later than their region's freshness budget allows; they are decided all the same."
 	case "held":
 		return "Times that a key had to wait for admission."
 	}
