@@ -24,14 +24,15 @@ func BenchmarkPush(b *testing.B) {
 			trips := synthetic(b, dir, set.name)
 			b.ReportAllocs()
 			b.ResetTimer()
-			var state []byte
+			var state, old []byte
+			var r mapmatch.Result
 			trip, i := 0, 0
 			for range b.N {
-				next, _, err := m.Push(state, trips[trip].obs[i])
+				next, err := m.PushInto(old[:0], &r, state, trips[trip].obs[i])
 				if err != nil {
 					b.Fatal(err)
 				}
-				state = next
+				old, state = state, next
 				if i++; i == len(trips[trip].obs) {
 					trip, i, state = (trip+1)%len(trips), 0, nil
 				}

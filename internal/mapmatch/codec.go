@@ -3,6 +3,7 @@ package mapmatch
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 
 	"milepost/internal/roadnet"
 )
@@ -12,8 +13,8 @@ const stateVersion = 2
 
 const crcSize = 4
 
-// encode writes the window as a state of its own memory: version, graph, configuration, the window, CRC32C.
-func (m *Matcher) encode() []byte {
+// encode appends the window as a state: version, graph, configuration, the window, CRC32C.
+func (m *Matcher) encode(dst []byte) []byte {
 	w := &m.w
 	b := m.buf[:0]
 	b = append(b, stateVersion)
@@ -43,7 +44,7 @@ func (m *Matcher) encode() []byte {
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 	m.buf = b
-	return append(make([]byte, 0, len(b)), b...)
+	return append(slices.Grow(dst, len(b)), b...)
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

@@ -1,10 +1,14 @@
 package mapmatch
 
 import (
+	"bytes"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"milepost/internal/roadnet/roadnettest"
 )
@@ -61,5 +65,71 @@ func TestM49_WorkIndependentOfTheTrip(t *testing.T) {
 	first, last := median(took[1000:2000]), median(took[n-1000:])
 	if last > 3*first {
 		t.Errorf("a point takes %v at first and %v at last", first, last)
+	}
+}
+
+// In steady state an observation allocates nothing, whatever becomes of it, and PushInto says the same as Push.
+func TestPushIntoAllocatesNothing(t *testing.T) {
+	m := town(t)
+	mt, err := New(m.Graph, DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Result
+	var state, old []byte
+	drive := func(seed uint64) {
+		state = state[:0]
+		for _, o := range wander(m, seed, 300) {
+			from := state
+			if len(from) == 0 {
+				from = nil
+			}
+			next, err := mt.PushInto(old[:0], &r, from, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, state = state, next
+		}
+	}
+	for seed := range uint64(30) { // grows the memory
+		drive(seed)
+	}
+	var all [][]Observation
+	for seed := range uint64(10) {
+		all = append(all, wander(m, seed, 300))
+	}
+	got := testing.AllocsPerRun(5, func() {
+		for _, trip := range all {
+			state = state[:0]
+			for _, o := range trip {
+				from := state
+				if len(from) == 0 {
+					from = nil
+				}
+				next, err := mt.PushInto(old[:0], &r, from, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				old, state = state, next
+			}
+		}
+	})
+	if got > 0 {
+		t.Errorf("%g allocations over %d observations", got, len(all)*300)
+	}
+	state = nil
+	for i, o := range all[3] {
+		next, want, err := mt.Push(state, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		into, err := mt.PushInto(nil, &r, state, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, r, cmpopts.EquateEmpty()); diff != "" || !bytes.Equal(next, into) {
+			t.Fatalf("observation %d: %s", i, diff)
+		}
+		state = next
 	}
 }

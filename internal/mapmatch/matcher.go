@@ -30,6 +30,7 @@ type Matcher struct {
 	shape  []roadnet.ShapePoint
 	legs   []leg
 	buf    []byte
+	spare  *Position // memory for the next provisional place
 }
 
 // New makes a matcher: a few bytes for each of the graph's edges.
@@ -52,27 +53,57 @@ func New(g *roadnet.Graph, cfg Config) (*Matcher, error) {
 // what changed. The error is ErrForeignState and leaves nothing behind. A Regressed observation, not after the one before, has Seq -1
 // and gives the state back as it was.
 func (m *Matcher) Push(state []byte, o Observation) (next []byte, r Result, err error) {
-	if err := m.decode(state); err != nil {
+	changed, err := m.push(&r, state, o)
+	if err != nil {
 		return nil, Result{}, err
+	}
+	if !changed {
+		return state, r, nil
+	}
+	return m.encode(nil), r, nil
+}
+
+// PushInto is Push for callers that use memory again: the next state is appended to dst, which must not overlap with state, and r is
+// overwritten together with all that it points to. In the long run it allocates nothing.
+func (m *Matcher) PushInto(dst []byte, r *Result, state []byte, o Observation) (next []byte, err error) {
+	if r.Provisional != nil {
+		m.spare = r.Provisional
+	}
+	*r = Result{Path: r.Path[:0], FinalPoints: r.FinalPoints[:0], FinalPath: r.FinalPath[:0]}
+	changed, err := m.push(r, state, o)
+	if err != nil {
+		return nil, err
+	}
+	if !changed {
+		return append(dst, state...), nil
+	}
+	return m.encode(dst), nil
+}
+
+// push leaves the next state in the window; false where it is the one before.
+func (m *Matcher) push(r *Result, state []byte, o Observation) (changed bool, err error) {
+	if err := m.decode(state); err != nil {
+		return false, err
 	}
 	w := &m.w
 	s, ok := sight(o, w.seq)
 	if ok && w.seen && s.at <= w.last {
-		return state, Result{Seq: -1, Disposition: Regressed}, nil
+		r.Seq, r.Disposition = -1, Regressed
+		return false, nil
 	}
 	r.Seq = w.seq
 	w.seq++
 	if !ok {
 		r.Disposition = Outlier
-		return m.encode(), r, nil
+		return true, nil
 	}
 	if w.seen && s.at-w.last > m.lim.gap {
-		m.close(&r, BreakGap)
+		m.close(r, BreakGap)
 	}
 	w.last, w.seen = s.at, true
 	r.AccuracyClamped = m.lim.clamped(s)
-	m.judge(&r, s)
-	return m.encode(), r, nil
+	m.judge(r, s)
+	return true, nil
 }
 
 // Flush makes everything final: the trip is over, its state is of no further use. The error is ErrForeignState.

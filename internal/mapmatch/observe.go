@@ -68,20 +68,9 @@ func (l *limits) radius(s sighting) int32 {
 // clamped says whether a sighting's accuracy asks for a wider search than is made (M38).
 func (l *limits) clamped(s sighting) bool { return s.accuracy >= 0 && 3*s.accuracy > l.maxRadius }
 
-// crow is the straight distance between two places in cm, at most maxCrow. Over the distances where it decides anything the flat
-// approximation is exact to a centimetre. The products are wrapped so that no compiler fuses them with the sum.
+// crow is the straight distance between two places in cm, at most maxCrow. roadnet.Distance rounds alike on every processor.
 func crow(a, b place) int64 {
-	dlon := int64(b.lon) - int64(a.lon)
-	if dlon > 180e7 {
-		dlon -= 360e7
-	} else if dlon < -180e7 {
-		dlon += 360e7
-	}
-	const cmPerUnit = 6371008.8 * 100 * math.Pi / 180 / 1e7
-	mid := (float64(a.lat) + float64(b.lat)) / 2e7 * math.Pi / 180
-	dx := float64(float64(dlon) * cmPerUnit * math.Cos(mid))
-	dy := float64(float64(int64(b.lat)-int64(a.lat)) * cmPerUnit)
-	return min(int64(math.Round(math.Sqrt(float64(dx*dx)+float64(dy*dy)))), maxCrow)
+	return min(int64(math.Round(roadnet.Distance(a.point(), b.point())*100)), maxCrow)
 }
 
 // maxCrow bounds distances so that no sum of them overflows 32 bits.

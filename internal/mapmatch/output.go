@@ -87,7 +87,7 @@ func (m *Matcher) land(r *Result) {
 	a := w.newest()
 	c := a.c[0]
 	for _, sk := range w.skips {
-		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, c.edge, c.along, 1, Standing))
+		r.FinalPoints = append(r.FinalPoints, m.position(sk.seq, sk.at, c.edge, c.along, 1, Standing))
 		a.s.seq, a.stood = sk.seq, sk.at
 	}
 	w.skips, a.skips = w.skips[:0], 0
@@ -141,7 +141,11 @@ func (m *Matcher) provide(r *Result, j, n int) {
 	g := m.restLeg()
 	m.legs = append(m.legs[:0], g)
 	r.Path = m.spans(r.Path, m.legs, w.newest().stood, w.last)
-	r.Provisional = m.position(w.seq-1, w.last, g.edge, g.to, m.share(), r.Disposition)
+	r.Provisional, m.spare = m.spare, nil
+	if r.Provisional == nil {
+		r.Provisional = new(Position)
+	}
+	*r.Provisional = m.position(w.seq-1, w.last, g.edge, g.to, m.share(), r.Disposition)
 }
 
 // finality is the newest layer that has become final, -1 for none: the newest that all living candidates of the newest two layers come
@@ -205,7 +209,7 @@ func (m *Matcher) conclude(r *Result, c int) {
 	if !w.final {
 		l := &w.layers[0]
 		p := l.c[m.now[0]]
-		r.FinalPoints = append(r.FinalPoints, *m.position(l.s.seq, l.s.at, p.edge, p.along, shares[0], Matched))
+		r.FinalPoints = append(r.FinalPoints, m.position(l.s.seq, l.s.at, p.edge, p.along, shares[0], Matched))
 	}
 	skips := w.skips
 	for i := range c {
@@ -215,7 +219,7 @@ func (m *Matcher) conclude(r *Result, c int) {
 		r.FinalPath = m.spans(r.FinalPath, m.legs, from.stood, to.s.at)
 		m.place(r, skips[:from.skips], from.stood, to.s.at, shares[i+1])
 		skips = skips[from.skips:]
-		r.FinalPoints = append(r.FinalPoints, *m.position(to.s.seq, to.s.at, end.edge, end.along, shares[i+1], Matched))
+		r.FinalPoints = append(r.FinalPoints, m.position(to.s.seq, to.s.at, end.edge, end.along, shares[i+1], Matched))
 	}
 	anchor := m.now[c]
 	w.drop(c)
@@ -260,7 +264,7 @@ func (m *Matcher) place(r *Result, skips []skip, start, end int64, share float64
 			i++
 		}
 		g := m.legs[i]
-		r.FinalPoints = append(r.FinalPoints, *m.position(sk.seq, sk.at, g.edge, min(g.from+int32(left), g.to), share, sk.what))
+		r.FinalPoints = append(r.FinalPoints, m.position(sk.seq, sk.at, g.edge, min(g.from+int32(left), g.to), share, sk.what))
 	}
 }
 
@@ -344,10 +348,10 @@ func (m *Matcher) joins(a, b *cand) bool {
 	return b.along == 0 && a.along == m.length(a.edge) && m.g.Edge(a.edge).To == m.g.Edge(b.edge).From
 }
 
-func (m *Matcher) position(seq, at int64, e roadnet.EdgeIndex, along int32, share float64, d Disposition) *Position {
+func (m *Matcher) position(seq, at int64, e roadnet.EdgeIndex, along int32, share float64, d Disposition) Position {
 	p, heading := m.g.At(e, along)
 	heading = math.Mod(math.Round(heading*10)/10, 360) // the last bits differ between processors
-	return &Position{
+	return Position{
 		Seq: seq, Time: moment(at), Key: m.g.Key(e), OffsetM: float64(along) / 100, Snapped: p, Heading: heading,
 		Confidence: share, Disposition: d,
 	}
@@ -388,7 +392,11 @@ func (m *Matcher) appendSpan(dst []Span, g leg, start, end int64) []Span {
 		Key: key, FromM: float64(g.from) / 100, ToM: float64(g.to) / 100, Start: moment(start), End: moment(end),
 		Inferred: g.bridged, Entered: g.turn, Private: m.g.Edge(g.edge).Private.Has(m.view.Vehicle), Contraflow: m.against(g.edge),
 	}
-	s.Nodes, s.Geometry = m.draw(nil, nil, g)
+	var used Span // where a caller gives memory again
+	if n := len(dst); n < cap(dst) {
+		used = dst[:n+1][n]
+	}
+	s.Nodes, s.Geometry = m.draw(used.Nodes[:0], used.Geometry[:0], g)
 	return append(dst, s)
 }
 
