@@ -66,7 +66,7 @@ func meaning(counter string) string {
 	case "evicted":
 		return "Idle keys that left memory."
 	case "late":
-		return "Observations that were decided later than their region's freshness budget allows; they are decided all the same."
+		return "Observations that were committed past their region's freshness budget; nothing is decided by it."
 	case "held":
 		return "Times that a key had to wait for admission."
 	}
