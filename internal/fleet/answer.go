@@ -48,7 +48,7 @@ func decodeAnswer(b []byte) (*wire.SolveAnswer, error) {
 
 func wireChange(r *mapmatch.Result) *wire.SolvedChange {
 	m := &wire.SolvedChange{
-		Seq: r.Seq, Disposition: uint32(r.Disposition), Break: uint32(r.Break), Supersedes: r.Supersedes,
+		Seq: r.Seq, Disposition: uint32(r.Disposition), Break: uint32(r.Break), Supersedes: r.Supersedes, AccuracyClamped: r.AccuracyClamped,
 		Path: wireSpans(r.Path), FinalPath: wireSpans(r.FinalPath),
 	}
 	if r.Provisional != nil {
@@ -76,7 +76,7 @@ func wireSpans(spans []mapmatch.Span) []*wire.SolvedSpan {
 		s := &spans[i]
 		m := &wire.SolvedSpan{
 			Way: s.Key.Way, From: s.Key.From, To: s.Key.To, FromMm: milli(s.FromM), ToMm: milli(s.ToM),
-			StartUs: s.Start.UnixMicro(), EndUs: s.End.UnixMicro(), Inferred: s.Inferred, Entered: uint32(s.Entered),
+			StartUs: s.Start.UnixMicro(), EndUs: s.End.UnixMicro(), Inferred: s.Inferred, Entered: uint32(s.Entered), Private: s.Private, Contraflow: s.Contraflow,
 		}
 		last := int64(0)
 		for _, n := range s.Nodes {
@@ -115,6 +115,7 @@ func eventSpans(ms []*wire.SolvedSpan) ([]Span, error) {
 		s := Span{
 			Way: m.GetWay(), From: m.GetFrom(), To: m.GetTo(), FromM: float64(m.GetFromMm()) / 1000, ToM: float64(m.GetToMm()) / 1000,
 			Start: microTime(m.GetStartUs()), End: microTime(m.GetEndUs()), Inferred: m.GetInferred(),
+			Private: m.GetPrivate(), Contraflow: m.GetContraflow(),
 		}
 		var err error
 		if s.Entered, err = enteredOf(roadnet.Turn(min(m.GetEntered(), math.MaxUint8))); err != nil {

@@ -140,9 +140,10 @@ func sampleAnswer() *answer {
 	s := mapmatch.Span{
 		Key: p.Key, FromM: 0, ToM: 12.3456, Start: p.Time, End: p.Time.Add(time.Second), Nodes: []int64{2, 8_000_000_000, 1},
 		Geometry: []roadnet.Point{{Lon: 180, Lat: 1}, {Lon: -180, Lat: 1.0000001}}, Inferred: true, Entered: roadnet.TurnU,
+		Private: true, Contraflow: true,
 	}
 	r := mapmatch.Result{
-		Seq: 7, Disposition: mapmatch.Matched, Break: mapmatch.BreakJump, Provisional: &p, Supersedes: 6, Path: []mapmatch.Span{s},
+		Seq: 7, Disposition: mapmatch.Matched, Break: mapmatch.BreakJump, Provisional: &p, Supersedes: 6, AccuracyClamped: true, Path: []mapmatch.Span{s},
 		FinalPoints: []mapmatch.Position{p, {Seq: 8, Time: p.Time, Disposition: mapmatch.OffRoad}}, FinalPath: []mapmatch.Span{s, s},
 	}
 	return &answer{state: []byte("next"), change: r, closed: &r, stateLost: true}
@@ -178,7 +179,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 	}
 	wantSpan := Span{
 		Way: 11, From: 2, To: 1, ToM: 12.346, Start: at, End: at.Add(time.Second), Nodes: []int64{2, 8_000_000_000, 1},
-		Geometry: [][2]float64{{180, 1}, {-180, 1.0000001}}, Inferred: true, Entered: EnteredUTurn,
+		Geometry: [][2]float64{{180, 1}, {-180, 1.0000001}}, Inferred: true, Entered: EnteredUTurn, Private: true, Contraflow: true,
 	}
 	if d := cmp.Diff([]Span{wantSpan, wantSpan}, spans); d != "" {
 		t.Error(d)
@@ -221,11 +222,11 @@ func TestEventJSONAgreesWithTags(t *testing.T) {
 	seq, from := int64(0), int64(3)
 	at := time.Date(2026, 3, 1, 8, 0, 0, 500_000_000, time.UTC)
 	pos := Position{Seq: 2, Time: at, Disposition: Matched, Place: &Place{Way: 1, From: 2, To: 3}}
-	span := Span{Way: 1, From: 2, To: 3, ToM: 1.5, Start: at, End: at, Nodes: []int64{2, 3}, Geometry: [][2]float64{{1, 2}, {1.5, -2}}, Inferred: true, Entered: EnteredUTurn}
+	span := Span{Way: 1, From: 2, To: 3, ToM: 1.5, Start: at, End: at, Nodes: []int64{2, 3}, Geometry: [][2]float64{{1, 2}, {1.5, -2}}, Inferred: true, Private: true, Contraflow: true, Entered: EnteredUTurn}
 	for _, e := range []Event{
 		{Schema: EventSchema, ID: "a\"b<é\n", Vehicle: "v", Time: at, Disposition: TerminalInternal},
 		{
-			Schema: EventSchema, Segment: 2, Revision: "1.2", Time: at, Lon: 1e-7, Lat: -89.5, Disposition: Matched, Graph: "00ff",
+			Schema: EventSchema, Segment: 2, Revision: "1.2", Time: at, Lon: 1e-7, Lat: -89.5, Disposition: Matched, Graph: "00ff", AccuracyClamped: true,
 			Reset: &SegmentReset{Reason: ResetGap, PreviousSegment: 1}, Closed: &Final{Segment: 1, Points: []Position{pos, {Time: at}}, Path: []Span{span, span}},
 			Retracted: &Retraction{Segment: 1, FromSeq: &from}, Seq: &seq, Supersedes: &seq, Provisional: &pos, Path: []Span{span}, Final: &Final{Segment: 2},
 		},

@@ -22,6 +22,8 @@ type Event struct {
 	Lat         float64   `json:"lat"`
 	Disposition string    `json:"disposition"`
 	Graph       string    `json:"graph,omitempty"` // first 8 bytes of the graph's hash; with a solved observation
+	// AccuracyClamped: the observation is so vague that roads were sought less far away than it asks for (M38).
+	AccuracyClamped bool `json:"accuracy_clamped,omitempty"`
 	// Reset opens Segment; it goes before everything else in the event but Closed.
 	Reset *SegmentReset `json:"reset,omitempty"`
 	// Closed is what became final of the segment that the reset ends. After it that segment is complete.
@@ -87,10 +89,12 @@ type Span struct {
 	Start time.Time `json:"start"`
 	End   time.Time `json:"end"`
 	// Nodes are OSM nodes in driving order, from the last at or before FromM to the first at or after ToM.
-	Nodes    []int64      `json:"nodes,omitempty"`
-	Geometry [][2]float64 `json:"geometry,omitempty"`
-	Inferred bool         `json:"inferred,omitempty"` // bridged: no observation on it
-	Entered  string       `json:"entered,omitempty"`  // how FromM was reached, where that is worth a word
+	Nodes      []int64      `json:"nodes,omitempty"`
+	Geometry   [][2]float64 `json:"geometry,omitempty"`
+	Inferred   bool         `json:"inferred,omitempty"`   // bridged: no observation on it
+	Private    bool         `json:"private,omitempty"`    // only for those with business there (M30)
+	Contraflow bool         `json:"contraflow,omitempty"` // against a one-way street (M27)
+	Entered    string       `json:"entered,omitempty"`    // how FromM was reached, where that is worth a word
 }
 
 // How spans are entered.

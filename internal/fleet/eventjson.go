@@ -23,6 +23,7 @@ func (e *Event) AppendJSON(dst []byte) []byte {
 	if e.Graph != "" {
 		w.text("graph", e.Graph)
 	}
+	w.flag("accuracy_clamped", e.AccuracyClamped)
 	if r := e.Reset; r != nil {
 		w.object("reset")
 		w.text("reason", r.Reason)
@@ -86,6 +87,14 @@ func (w *jsonWriter) integer(n string, v int64) {
 func (w *jsonWriter) optional(n string, v *int64) {
 	if v != nil {
 		w.integer(n, *v)
+	}
+}
+
+// flag writes true; what is false is left out.
+func (w *jsonWriter) flag(n string, set bool) {
+	if set {
+		w.name(n)
+		w.b = append(w.b, "true"...)
 	}
 }
 
@@ -177,10 +186,9 @@ func (w *jsonWriter) span(s *Span) {
 		}
 		w.b = append(w.b, ']')
 	}
-	if s.Inferred {
-		w.name("inferred")
-		w.b = append(w.b, "true"...)
-	}
+	w.flag("inferred", s.Inferred)
+	w.flag("private", s.Private)
+	w.flag("contraflow", s.Contraflow)
 	if s.Entered != "" {
 		w.text("entered", s.Entered)
 	}

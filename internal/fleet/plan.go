@@ -281,6 +281,7 @@ func (p *planner) provisional(j *judgement, c *wire.SolvedChange) error {
 		return err
 	}
 	e.Graph = hex.EncodeToString(p.w.atlas.maps[j.region].Hash[:8])
+	e.AccuracyClamped = c.GetAccuracyClamped()
 	seq, supersedes := c.GetSeq(), c.GetSupersedes()
 	e.Seq = &seq
 	if c.GetProvisional() != nil {

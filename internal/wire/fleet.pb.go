@@ -542,7 +542,9 @@ type SolvedSpan struct {
 	Nodes         []int64                `protobuf:"zigzag64,8,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`       // first one as it is, then differences
 	Geometry      []int64                `protobuf:"zigzag64,9,rep,packed,name=geometry,proto3" json:"geometry,omitempty"` // lon, lat in 1e-7 degrees; first pair as it is, then differences
 	Inferred      bool                   `protobuf:"varint,10,opt,name=inferred,proto3" json:"inferred,omitempty"`
-	Entered       uint32                 `protobuf:"varint,11,opt,name=entered,proto3" json:"entered,omitempty"` // how from_mm was reached
+	Entered       uint32                 `protobuf:"varint,11,opt,name=entered,proto3" json:"entered,omitempty"`       // how from_mm was reached
+	Private       bool                   `protobuf:"varint,12,opt,name=private,proto3" json:"private,omitempty"`       // only for those with business there
+	Contraflow    bool                   `protobuf:"varint,13,opt,name=contraflow,proto3" json:"contraflow,omitempty"` // against a one-way street
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -654,19 +656,34 @@ func (x *SolvedSpan) GetEntered() uint32 {
 	return 0
 }
 
+func (x *SolvedSpan) GetPrivate() bool {
+	if x != nil {
+		return x.Private
+	}
+	return false
+}
+
+func (x *SolvedSpan) GetContraflow() bool {
+	if x != nil {
+		return x.Contraflow
+	}
+	return false
+}
+
 // What one observation, or the end of a stretch, changed.
 type SolvedChange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Seq           int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
-	Disposition   uint32                 `protobuf:"varint,2,opt,name=disposition,proto3" json:"disposition,omitempty"`
-	Break         uint32                 `protobuf:"varint,3,opt,name=break,proto3" json:"break,omitempty"`
-	Provisional   *SolvedPosition        `protobuf:"bytes,4,opt,name=provisional,proto3" json:"provisional,omitempty"`
-	Supersedes    int64                  `protobuf:"varint,5,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
-	Path          []*SolvedSpan          `protobuf:"bytes,6,rep,name=path,proto3" json:"path,omitempty"`
-	FinalPoints   []*SolvedPosition      `protobuf:"bytes,7,rep,name=final_points,json=finalPoints,proto3" json:"final_points,omitempty"`
-	FinalPath     []*SolvedSpan          `protobuf:"bytes,8,rep,name=final_path,json=finalPath,proto3" json:"final_path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Seq             int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Disposition     uint32                 `protobuf:"varint,2,opt,name=disposition,proto3" json:"disposition,omitempty"`
+	Break           uint32                 `protobuf:"varint,3,opt,name=break,proto3" json:"break,omitempty"`
+	Provisional     *SolvedPosition        `protobuf:"bytes,4,opt,name=provisional,proto3" json:"provisional,omitempty"`
+	Supersedes      int64                  `protobuf:"varint,5,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
+	Path            []*SolvedSpan          `protobuf:"bytes,6,rep,name=path,proto3" json:"path,omitempty"`
+	FinalPoints     []*SolvedPosition      `protobuf:"bytes,7,rep,name=final_points,json=finalPoints,proto3" json:"final_points,omitempty"`
+	FinalPath       []*SolvedSpan          `protobuf:"bytes,8,rep,name=final_path,json=finalPath,proto3" json:"final_path,omitempty"`
+	AccuracyClamped bool                   `protobuf:"varint,9,opt,name=accuracy_clamped,json=accuracyClamped,proto3" json:"accuracy_clamped,omitempty"` // the observation is vaguer than the search for candidates is wide
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *SolvedChange) Reset() {
@@ -753,6 +770,13 @@ func (x *SolvedChange) GetFinalPath() []*SolvedSpan {
 		return x.FinalPath
 	}
 	return nil
+}
+
+func (x *SolvedChange) GetAccuracyClamped() bool {
+	if x != nil {
+		return x.AccuracyClamped
+	}
+	return false
 }
 
 // A solver's answer.
@@ -906,7 +930,7 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\fheading_ddeg\x18\t \x01(\x11R\vheadingDdeg\x12#\n" +
 	"\rconfidence_pm\x18\n" +
 	" \x01(\rR\fconfidencePm\x12 \n" +
-	"\vdisposition\x18\v \x01(\rR\vdisposition\"\x8a\x02\n" +
+	"\vdisposition\x18\v \x01(\rR\vdisposition\"\xc4\x02\n" +
 	"\n" +
 	"SolvedSpan\x12\x10\n" +
 	"\x03way\x18\x01 \x01(\x03R\x03way\x12\x12\n" +
@@ -920,7 +944,11 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\bgeometry\x18\t \x03(\x12R\bgeometry\x12\x1a\n" +
 	"\binferred\x18\n" +
 	" \x01(\bR\binferred\x12\x18\n" +
-	"\aentered\x18\v \x01(\rR\aentered\"\xdc\x02\n" +
+	"\aentered\x18\v \x01(\rR\aentered\x12\x18\n" +
+	"\aprivate\x18\f \x01(\bR\aprivate\x12\x1e\n" +
+	"\n" +
+	"contraflow\x18\r \x01(\bR\n" +
+	"contraflow\"\x87\x03\n" +
 	"\fSolvedChange\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12 \n" +
 	"\vdisposition\x18\x02 \x01(\rR\vdisposition\x12\x14\n" +
@@ -932,7 +960,8 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\x04path\x18\x06 \x03(\v2\x17.milepost.v1.SolvedSpanR\x04path\x12>\n" +
 	"\ffinal_points\x18\a \x03(\v2\x1b.milepost.v1.SolvedPositionR\vfinalPoints\x126\n" +
 	"\n" +
-	"final_path\x18\b \x03(\v2\x17.milepost.v1.SolvedSpanR\tfinalPath\"\xe5\x01\n" +
+	"final_path\x18\b \x03(\v2\x17.milepost.v1.SolvedSpanR\tfinalPath\x12)\n" +
+	"\x10accuracy_clamped\x18\t \x01(\bR\x0faccuracyClamped\"\xe5\x01\n" +
 	"\vSolveAnswer\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\fR\x05state\x121\n" +
