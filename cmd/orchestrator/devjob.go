@@ -35,7 +35,7 @@ func newDevJob(o devOptions, graph *roadnet.Graph, log *slog.Logger) (*devJob, e
 	run := instanceID()
 	s := &o.service
 	s.group, s.raw, s.prefix = "dev-"+run, "dev-"+run+".raw", "dev-"+run
-	s.workload, s.mode, s.publish, s.protocol, s.topics, s.start = "fleet", "prepared", "transactional", "classic", "create", "earliest"
+	s.workload, s.mode, s.publish, s.protocol, s.topics, s.start, s.onDataLoss = "fleet", "prepared", "transactional", "classic", "create", "earliest", "stop"
 	s.rawPartitions, s.sessionTimeout, s.drainGrace = o.partitions, 10*time.Second, 20*time.Second
 	if err := s.validate(); err != nil {
 		return nil, err

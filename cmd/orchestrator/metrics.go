@@ -41,7 +41,7 @@ func reasons() partition.Lists {
 func (m *meters) observer(changed func()) consumer.Observer {
 	return consumer.Observer{
 		GroupChanged: changed, Acquired: m.Acquired, Recovered: m.Recovered, Ended: m.Ended, FetchError: m.FetchError,
-		Gap: m.Gap, Difference: m.Difference, Solved: m.Solved, Committed: m.Committed, Turned: m.Turned,
+		Gap: m.Gap, Difference: m.Difference, DataLoss: m.DataLoss, Solved: m.Solved, Committed: m.Committed, Turned: m.Turned,
 	}
 }
 

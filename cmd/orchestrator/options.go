@@ -154,6 +154,7 @@ type serviceOptions struct {
 
 	config, group, raw, prefix, workload, roadMap string
 	mode, publish, protocol, topics, start        string
+	onDataLoss                                    string
 	listen                                        string
 	lanes, solvers, replication                   int
 	rawPartitions, maxRecordBytes                 int32
@@ -179,6 +180,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.replication, "replication", 0, "replication factor of topics that we make; 0: the broker's default")
 	fs.Int32Var(&o.maxRecordBytes, "max-record-bytes", 1_000_012, "the most that a record of ours may have; our topics must take it (max.message.bytes)")
 	fs.StringVar(&o.start, "start", "earliest", "where a group without a position begins, first start only: earliest or latest")
+	fs.StringVar(&o.onDataLoss, "on-data-loss", "stop", "where retention has overtaken a frontier: stop the partition, or reset: go on, each key that had history with a data loss reset")
 	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
@@ -206,6 +208,7 @@ func (o *serviceOptions) validate() error {
 	}
 	oneOf("topics", o.topics, "create", "check")
 	oneOf("start", o.start, "earliest", "latest")
+	oneOf("on-data-loss", o.onDataLoss, "stop", "reset")
 	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap, "group": o.group, "raw": o.raw, "prefix": o.prefix} {
 		if value == "" {
 			problems = append(problems, fmt.Errorf("--%s must be set (or %s)", flag, envName(flag)))

@@ -200,6 +200,7 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	s.pipeline = commit.NewPipeline(commit.DefaultPipelineConfig(), s.metrics.Store(s.store), s.metrics.Publisher(s.publisher))
 	ccfg := consumer.DefaultConfig()
 	ccfg.Group, ccfg.Topic, ccfg.LedgerTopic, ccfg.Instance = s.opts.group, s.opts.raw, topics.Ledger(), instance
+	ccfg.OnDataLoss = consumer.DataLossPolicy(s.opts.onDataLoss)
 	ccfg.Start, ccfg.Lanes, ccfg.SessionTimeout = consumer.StartPolicy(s.opts.start), s.opts.lanes, s.opts.sessionTimeout
 	ccfg.HeartbeatInterval = min(ccfg.HeartbeatInterval, s.opts.sessionTimeout/4)
 	ccfg.DrainGrace, ccfg.Partition.DrainGrace = s.opts.drainGrace, s.opts.drainGrace

@@ -60,6 +60,9 @@ type Operations interface {
 	// Seek moves the partition's frontier forward to an offset and ends the request, in one statement. It reports
 	// false, and changes nothing, where the request no longer waits or the frontier is not below the offset.
 	Seek(ctx context.Context, t *Tenure, request int64, to stream.Revision, outcome string) (bool, error)
+	// Lose moves the frontier forward over observations that the log lost, and makes keys whose checkpoint is of a lower revision begin
+	// anew with a reset of the reason, in one statement. It reports false, and changes nothing, where the frontier is not below.
+	Lose(ctx context.Context, t *Tenure, to stream.Revision, reason string) (bool, error)
 	// Sweep deletes tombstones that frontier and floor have passed, and quarantine rows that checkpoints cover.
 	Sweep(ctx context.Context, t *Tenure) error
 }

@@ -30,15 +30,26 @@ const (
 	ConsumerGroup Protocol = "consumer"
 )
 
+// DataLossPolicy says what happens where retention has overtaken the frontier.
+type DataLossPolicy string
+
+// The policies.
+const (
+	DataLossStop  DataLossPolicy = "stop"  // the partition stops with an error that names both offsets
+	DataLossReset DataLossPolicy = "reset" // it goes on, and each key that had history begins anew with a data loss reset
+)
+
 // Config holds the consumer's settings.
 type Config struct {
 	Group       string
 	Topic       string // raw
 	LedgerTopic string
 	Start       StartPolicy // first start only
-	Instance    string      // unique per process start; lane ids derive from it
-	Lanes       int         // transactional producers; 0 in publish mode idempotent
-	Protocol    Protocol
+	// OnDataLoss says what happens where retention has overtaken the frontier.
+	OnDataLoss DataLossPolicy
+	Instance   string // unique per process start; lane ids derive from it
+	Lanes      int    // transactional producers; 0 in publish mode idempotent
+	Protocol   Protocol
 	// PublishMode is how the pipeline's publisher works: a row of another mode is refused (H9). Idempotent: the group's offsets ride in no
 	// transaction, so hints carry those of busy partitions too.
 	PublishMode commit.PublishMode
@@ -72,7 +83,7 @@ type Config struct {
 // DefaultConfig gives the defaults.
 func DefaultConfig() Config {
 	return Config{
-		Start: StartEarliest, Lanes: 3, Protocol: Classic, PublishMode: commit.Transactional,
+		Start: StartEarliest, OnDataLoss: DataLossStop, Lanes: 3, Protocol: Classic, PublishMode: commit.Transactional,
 		SessionTimeout: 10 * time.Second, HeartbeatInterval: 2 * time.Second, RebalanceTimeout: 60 * time.Second,
 		DrainGrace: 20 * time.Second, ReleaseTimeout: 3 * time.Second, CloseTimeout: 10 * time.Second,
 		AcquireTimeout: 5 * time.Second, AcquireRetryMin: 100 * time.Millisecond, AcquireRetryMax: 10 * time.Second,
@@ -91,6 +102,9 @@ func (c *Config) Validate() error {
 		if value == "" {
 			return fmt.Errorf("consumer: %s must be set", name)
 		}
+	}
+	if c.OnDataLoss != DataLossStop && c.OnDataLoss != DataLossReset {
+		return fmt.Errorf("consumer: on data loss is %q, must be stop or reset", c.OnDataLoss)
 	}
 	if c.Start != StartEarliest && c.Start != StartLatest {
 		return fmt.Errorf("consumer: start is %q, must be earliest or latest", c.Start)

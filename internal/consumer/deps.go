@@ -101,6 +101,8 @@ type Observer struct {
 	Gap func(p stream.Partition, expected, got int64)
 	// Difference: the group's committed offset is not the frontier; Postgres wins.
 	Difference func(p stream.Partition, frontier, committed int64)
+	// DataLoss: retention had overtaken the frontier, and the partition goes on at the start of the log.
+	DataLoss func(p stream.Partition, frontier, start int64)
 }
 
 // Membership tells the current member id and generation of the group. The zero value is no member.

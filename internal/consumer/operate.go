@@ -127,6 +127,41 @@ func (s *session) sweep(intake context.Context) {
 	}
 }
 
+// dataLoss is the reason of the resets that follow lost observations, of every workload's closed list.
+const dataLoss = "data_loss"
+
+// overtaken looks, where that is the policy, whether retention has overtaken the frontier; then it goes on at the start of the log, by
+// one statement that also makes every key that has history begin anew. It says which keys begin anew.
+func (w *worker) overtaken(work context.Context, report *commit.RecoveryReport) (commit.Anew, error) {
+	c := w.s.c
+	if c.cfg.OnDataLoss != DataLossReset || c.deps.Operations == nil {
+		return w.start.Anew, nil
+	}
+	ctx, cancel := context.WithTimeout(work, c.cfg.RequestTimeout)
+	defer cancel()
+	frontier := report.Frontier.Next.Offset
+	from, _, err := w.s.bounds(ctx, w.tenure.Partition)
+	if err != nil || from <= frontier {
+		return w.start.Anew, err
+	}
+	if n := len(report.Failed); n > 0 {
+		return w.start.Anew, fmt.Errorf("partition %s: %d keys have prepared commits that could not be published: "+
+			"behind a frontier that moves they would be taken as published", w.tenure.Partition, n)
+	}
+	to := stream.Revision{Generation: w.tenure.TopicGeneration, Offset: from}
+	if _, err := c.deps.Operations.Lose(ctx, w.tenure, to, dataLoss); err != nil {
+		return w.start.Anew, err
+	}
+	w.log.Error("observations were lost: retention has overtaken the frontier; every key that has history begins anew",
+		slog.Int64("frontier", frontier), slog.Int64("offset", from), slog.Int64("lost", from-frontier))
+	if f := c.deps.Observer.DataLoss; f != nil {
+		f(w.tenure.Partition, frontier, from)
+	}
+	report.Frontier = stream.Frontier{Next: to, LeaderEpoch: -1}
+	w.moveTo(from)
+	return commit.Anew{Before: to, Reason: dataLoss}, nil
+}
+
 // seekAsked executes the seeks that operators ask of the partition: after recovery, before its first record. It gives the
 // frontier to start at.
 func (w *worker) seekAsked(work context.Context, report *commit.RecoveryReport) error {

@@ -2,7 +2,9 @@ package consumer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 
 	"milepost/internal/commit"
 	"milepost/internal/partition"
+	"milepost/internal/stream"
 )
 
 // moodySolver cannot solve "bad" until it is mended, and never answers for "hang".
@@ -166,4 +169,62 @@ func TestSeekMendsWhatRetentionHasOvertaken(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// P29, F7: by configuration a partition that retention has overtaken goes on at the start of its log, and says so: an error line, an
+// observer, and a mark that makes keys with history begin anew; by default it stops.
+func TestDataLossReset(t *testing.T) {
+	bubble(t, 1, func(r *rig) {
+		p, _ := r.operated("a")
+		r.produce(0, "k=1", "k=2")
+		r.eventually("all is done", func() bool { return r.frontier(0) == 2 })
+		if err := p.stop(); err != nil {
+			t.Fatal(err)
+		}
+		r.produce(0, "k=3", "k=4", "k=5")
+		if _, err := r.admin.DeleteRecords(r.t.Context(), r.offsets(0, 4)); err != nil {
+			t.Fatal(err)
+		}
+		var lost atomic.Int64
+		anew := &anewBook{}
+		p = r.start("b", func(c *Config, d *Deps) {
+			c.OnDataLoss, d.Operations, d.Workload = DataLossReset, r.store, anew
+			d.Observer.DataLoss = func(_ stream.Partition, frontier, start int64) { lost.Store(start - frontier) }
+		})
+		r.eventually("the rest is done", func() bool { return r.frontier(0) == 5 })
+		if diff := cmp.Diff([]string{"k=1", "k=2", "k=5"}, r.values("k")); diff != "" {
+			t.Errorf("published (-want +got):\n%s", diff)
+		}
+		if lost.Load() != 2 || !p.log.has("ERROR observations were lost") {
+			t.Errorf("%d observations are said to be lost, logged: %t", lost.Load(), p.log.has("ERROR observations were lost"))
+		}
+		r.produce(0, "k=6")
+		r.eventually("the next is done", func() bool { return r.frontier(0) == 6 })
+		if diff := cmp.Diff([]string{"5 data_loss", "6 "}, anew.told()); diff != "" {
+			t.Errorf("resets (-want +got):\n%s", diff)
+		}
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// anewBook is tally that notes which observations were to begin anew.
+type anewBook struct {
+	tally
+	mu   sync.Mutex
+	seen []string
+}
+
+func (b *anewBook) Plan(k partition.KeyState, o partition.Observation, d partition.Decision) (commit.Plan, error) {
+	b.mu.Lock()
+	b.seen = append(b.seen, o.Value.(string)+" "+k.Anew)
+	b.mu.Unlock()
+	return b.tally.Plan(k, o, d)
+}
+
+func (b *anewBook) told() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.seen)
 }

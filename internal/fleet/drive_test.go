@@ -446,6 +446,26 @@ func TestPendingReset(t *testing.T) {
 	}
 }
 
+// A11, P29, F30: where observations were lost, or a topic is replayed, the partition says so and the key begins anew; only a replay may
+// bring times that lie before what was seen.
+func TestBeginsAnew(t *testing.T) {
+	for reason, disposition := range map[string]string{
+		fleet.ResetOperator: fleet.Matched, fleet.ResetDataLoss: fleet.TerminalRegression,
+	} {
+		d := newDrive(t, config())
+		d.along(0, 100, 5)
+		d.key.Anew = reason
+		e := d.at(30, 850, 3) // a time that was seen
+		if reasonOf(e) != reason || e.Disposition != disposition || e.Retracted == nil || e.Segment != 2 {
+			t.Errorf("%s: got %+v, want it %s", reason, e, disposition)
+		}
+		d.key.Anew = "" // its checkpoint is newer now
+		if e := d.at(500, 860, 3); e.Reset != nil && e.Reset.Reason == reason {
+			t.Errorf("%s: the next is reset again: %+v", reason, e)
+		}
+	}
+}
+
 // A11: a reset that the dispatch finds goes before one that the restore left.
 func TestGapBeforePendingReset(t *testing.T) {
 	d := newDrive(t, config())

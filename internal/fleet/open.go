@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"time"
 
 	"milepost/internal/mapmatch"
 	"milepost/internal/partition"
@@ -111,6 +112,8 @@ func (w *Workload) restore(k partition.KeyState) judgement {
 	case err != nil:
 		j.reset, j.retract = ResetStateLost, true
 		return j
+	case k.Anew != "":
+		j.reset = k.Anew
 	case s.pendingReset != "":
 		j.reset = s.pendingReset
 	case len(s.matcher) > 0 && !w.atlas.knows(s.pin.graph) && (s.pin.region == "" || s.pin.version == w.atlas.version):
@@ -120,6 +123,10 @@ func (w *Workload) restore(k partition.KeyState) judgement {
 	j.state = s
 	if j.reset != "" {
 		j.void()
+	}
+	if k.Anew == ResetOperator {
+		// A replay: what it brings lies before all that was seen.
+		j.state.lastEvent, j.state.served = time.Time{}, time.Time{}
 	}
 	return j
 }

@@ -40,6 +40,7 @@ type Metrics struct {
 	ended, recovered, transactions    *prometheus.CounterVec
 	solverErrors, stageErrors         *prometheus.CounterVec
 	fetchErrors, gaps, differences    prometheus.Counter
+	lost                              prometheus.Counter
 	lanes                             lanes
 
 	mu      sync.Mutex
@@ -100,6 +101,7 @@ func New(reg prometheus.Registerer, cfg Config) *Metrics {
 		fetchErrors:  counter("fetch_errors_total", "Errors of fetches from the raw topic."),
 		gaps:         counter("fetch_gaps_total", "Fetches that did not begin at the expected offset and were fetched again."),
 		differences:  counter("offset_differences_total", "Acquisitions that found the group's committed offset elsewhere than the frontier; the frontier counts."),
+		lost:         counter("lost_observations_total", "Observations that retention deleted before they were done, passed over by --on-data-loss reset."),
 	}
 	m.zero(cfg.Turns)
 	reg.MustRegister(newCollector(m))
@@ -178,6 +180,11 @@ func (m *Metrics) Gap(stream.Partition, int64, int64) { m.gaps.Inc() }
 
 // Difference counts a committed offset that is not the frontier.
 func (m *Metrics) Difference(stream.Partition, int64, int64) { m.differences.Inc() }
+
+// DataLoss counts observations that retention deleted before they were done.
+func (m *Metrics) DataLoss(_ stream.Partition, frontier, start int64) {
+	m.lost.Add(float64(start - frontier))
+}
 
 // Solved measures a job's round trip.
 func (m *Metrics) Solved(took time.Duration, err error) {

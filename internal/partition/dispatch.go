@@ -96,7 +96,11 @@ func (m *Machine) isSticky(k *key) bool {
 }
 
 func (m *Machine) state(k *key) KeyState {
-	return KeyState{Checkpoint: k.checkpoint, Expired: k.expired, Epoch: m.tenure.Epoch, Sticky: m.isSticky(k)}
+	s := KeyState{Checkpoint: k.checkpoint, Expired: k.expired, Epoch: m.tenure.Epoch, Sticky: m.isSticky(k)}
+	if at := k.checkpoint.Revision; !at.IsZero() && at.Compare(m.anew.Before) < 0 {
+		s.Anew = m.anew.Reason
+	}
+	return s
 }
 
 // jobID digests everything that makes a job what it is: another base or another request is another job.

@@ -19,6 +19,8 @@ type Start struct {
 	Done []int64
 	// Failed are keys whose prepared commit recovery could not finish: they start blocked (A2).
 	Failed []stream.Key
+	// Anew says which keys begin anew.
+	Anew commit.Anew
 	// Share is the partition's part of the process's admission; nil: only Config.Jobs bounds it.
 	Share *Share
 }
@@ -31,6 +33,7 @@ type Machine struct {
 	works  int // how often it was replaced
 	share  *Share
 	tenure *commit.Tenure
+	anew   commit.Anew
 	now    time.Time
 	out    []Effect
 	stats  Stats
@@ -95,7 +98,7 @@ func New(cfg Config, w Workload, s Start, now time.Time) *Machine {
 		cfg: cfg, work: w, share: s.Share, tenure: s.Tenure, now: now,
 		keys: map[stream.Key]*key{}, done: map[int64]struct{}{}, doneHighest: -1,
 		saveAt: now, swept: now,
-		ledgerNext: max(s.LedgerHighest, s.LedgerFloor), startFloor: s.LedgerFloor,
+		ledgerNext: max(s.LedgerHighest, s.LedgerFloor), startFloor: s.LedgerFloor, anew: s.Anew,
 		deadLetters: map[int64]*deadHold{},
 	}
 	m.saved = commit.FrontierWrite{Tenure: s.Tenure, Frontier: s.Frontier, LedgerFloor: s.LedgerFloor}

@@ -164,6 +164,8 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			start.Frontier.Next.Offset = int64(n())
 		case "floor":
 			start.LedgerFloor = int64(n())
+		case "anew":
+			start.Anew = commit.Anew{Before: stream.Revision{Generation: 1, Offset: int64(n())}, Reason: "data_loss"}
 		case "highest":
 			start.LedgerHighest = int64(n())
 		case "done":

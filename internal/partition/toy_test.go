@@ -57,6 +57,8 @@ func toyState(k KeyState) string {
 	switch {
 	case k.Expired:
 		return "expired"
+	case k.Anew != "":
+		return "lost"
 	case strings.HasPrefix(state, "garbled"):
 		return "lost"
 	case k.Checkpoint.Revision.IsZero():

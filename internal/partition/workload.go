@@ -29,6 +29,9 @@ type KeyState struct {
 	Epoch      stream.Epoch      // the owner's, for the outputs' headers
 	// Sticky: a replica answered last for exactly this checkpoint and may still hold its trip, so that Opening.Short is of use.
 	Sticky bool
+	// Anew is the reason of the reset with which the key begins anew, whatever its checkpoint says: what followed it was lost, or is
+	// replayed. Empty: its history goes on.
+	Anew string
 }
 
 // Observation is a decoded raw record.

@@ -183,6 +183,20 @@ func (s *Store) Seek(ctx context.Context, t *commit.Tenure, request int64, to st
 	return s.fencedOne(ctx, "seek", seekSQL, t, request, to.Generation, to.Offset, text(outcome))
 }
 
+const loseSQL = fenceCTE + `, moved AS (
+    UPDATE partition_frontier p SET
+        next_offset = $7, leader_epoch = -1, seen_at = clock_timestamp(), anew_generation = $6, anew_offset = $7, anew_reason = $8
+    FROM fence f
+    WHERE p.group_id = f.group_id AND p.topic = f.topic AND p.partition = f.partition AND p.topic_generation = $6 AND p.next_offset < $7
+    RETURNING f.n
+)
+SELECT true, n FROM fence UNION ALL SELECT false, n FROM moved`
+
+// Lose implements commit.Operations.
+func (s *Store) Lose(ctx context.Context, t *commit.Tenure, to stream.Revision, reason string) (bool, error) {
+	return s.fencedOne(ctx, "move over lost observations", loseSQL, t, to.Generation, to.Offset, reason)
+}
+
 const sweepSQL = fenceCTE + `, swept AS (
     DELETE FROM quarantine q
     USING fence f

@@ -43,6 +43,7 @@ type owner struct {
 	formers  []commit.Former
 	frontier stream.Frontier
 	floor    int64
+	anew     commit.Anew
 }
 
 type row struct {

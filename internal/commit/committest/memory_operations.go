@@ -125,6 +125,17 @@ func (m *MemoryStore) Seek(ctx context.Context, t *commit.Tenure, id int64, to s
 	return moved, err
 }
 
+// Lose implements commit.Operations.
+func (m *MemoryStore) Lose(ctx context.Context, t *commit.Tenure, to stream.Revision, reason string) (bool, error) {
+	moved := false
+	err := m.fenced(ctx, "lose", t, func(o *owner) {
+		if o.frontier.Next.Generation == to.Generation && o.frontier.Next.Offset < to.Offset {
+			o.frontier, o.anew, moved = stream.Frontier{Next: to, LeaderEpoch: -1}, commit.Anew{Before: to, Reason: reason}, true
+		}
+	})
+	return moved, err
+}
+
 // Sweep implements commit.Operations.
 func (m *MemoryStore) Sweep(ctx context.Context, t *commit.Tenure) error {
 	return m.fenced(ctx, "sweep", t, func(o *owner) {

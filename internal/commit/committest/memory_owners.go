@@ -58,7 +58,7 @@ func (m *MemoryStore) Start(ctx context.Context, tenures []*commit.Tenure) ([]co
 			if o == nil {
 				continue
 			}
-			starts[i] = commit.Start{Frontier: o.frontier, LedgerFloor: o.floor, Formers: slices.Clone(o.formers)}
+			starts[i] = commit.Start{Frontier: o.frontier, LedgerFloor: o.floor, Formers: slices.Clone(o.formers), Anew: o.anew}
 			for at, r := range m.rows {
 				if at.ownerKey == keyOf(t) && r.prepared != nil {
 					starts[i].Prepared++

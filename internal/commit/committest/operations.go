@@ -30,6 +30,7 @@ func RunOperations(t *testing.T, newStore func(t *testing.T) Operators) {
 		{"H10/a row leaves in the statement that makes its revision current", testReleased},
 		{"H10b/a discard leaves tombstones until frontier and floor are past", testDiscarded},
 		{"H16/a seek goes forward and once", testSeek},
+		{"P29/lost observations are passed over with a mark", testLose},
 		{"I13/an older epoch executes nothing", testOperationsFenced},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newStore(t)) })
@@ -192,15 +193,38 @@ func testSeek(t *testing.T, s Operators) {
 	}
 }
 
+func testLose(t *testing.T, s Operators) {
+	tn := Own(t, s, Part(0), "a", 1)
+	for _, step := range []struct {
+		to    int64
+		moved bool
+	}{{100, false}, {130, true}, {120, false}} {
+		if moved, err := s.Lose(t.Context(), tn, Rev(step.to), "data_loss"); err != nil || moved != step.moved {
+			t.Errorf("lose up to %d: moved %t, %v", step.to, moved, err)
+		}
+	}
+	starts, err := s.Start(t.Context(), []*commit.Tenure{tn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := commit.Start{
+		Frontier: stream.Frontier{Next: Rev(130), LeaderEpoch: -1}, LedgerFloor: 10, Anew: commit.Anew{Before: Rev(130), Reason: "data_loss"},
+	}
+	if diff := cmp.Diff(want, starts[0], ignoreFormers()); diff != "" {
+		t.Errorf("start (-want +got):\n%s", diff)
+	}
+}
+
 func testOperationsFenced(t *testing.T, s Operators) {
 	zombie := Own(t, s, Part(0), "a", 1)
 	setAside(t, s, zombie, "k", 100)
 	id := s.Ask("g", commit.Request{Partition: Part(0), Kind: commit.RequestSeek, Offset: 150})
 	tn := Own(t, s, Part(0), "b", 2)
 	_, discardErr := s.Discard(t.Context(), zombie, "k", 0)
+	_, loseErr := s.Lose(t.Context(), zombie, Rev(150), "data_loss")
 	_, seekErr := s.Seek(t.Context(), zombie, id, Rev(150), "")
 	for what, err := range map[string]error{
-		"answer": s.Answer(t.Context(), zombie, commit.Answer{Request: id}), "discard": discardErr, "seek": seekErr,
+		"answer": s.Answer(t.Context(), zombie, commit.Answer{Request: id}), "discard": discardErr, "seek": seekErr, "lose": loseErr,
 		"sweep": s.Sweep(t.Context(), zombie),
 	} {
 		if err == nil {
