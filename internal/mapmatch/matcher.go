@@ -216,24 +216,32 @@ func (m *Matcher) close(r *Result, why Break) {
 // standingSpeed in cm/s: receivers that stand still report less.
 const standingSpeed = 150
 
-// skip takes a sighting too near the newest layer to tell anything new: false when it is not.
-func (m *Matcher) skip(r *Result, s sighting) bool {
+// still says how far a sighting is from the newest layer, whether the vehicle stands there, and whether that is too near to tell anything.
+func (m *Matcher) still(s sighting) (dist int64, standing, near bool) {
 	w := &m.w
 	l := w.newest()
-	dist := crow(l.s.place, s.place)
+	dist = crow(l.s.place, s.place)
 	sigma := int64(max(m.lim.sigma(l.s), m.lim.sigma(s)))
-	near := max(m.lim.spacing, sigma/2)
-	standing := s.speed >= 0 && s.speed < standingSpeed
+	least := max(m.lim.spacing, sigma/2)
+	standing = s.speed >= 0 && s.speed < standingSpeed
 	if s.speed < 0 {
 		// Without a speed: slower than a walk since it was first seen here, or not yet seen to move at all (M9).
 		standing = dist*1_000_000 < 70*(s.at-l.s.at) || len(w.layers) == 1 && !w.final
 	}
 	if standing {
-		near = max(near, 2*sigma)
+		least = max(least, 2*sigma)
 	}
-	if dist >= near {
+	return dist, standing, dist < least
+}
+
+// skip takes a sighting too near the newest layer to tell anything new: false when it is not.
+func (m *Matcher) skip(r *Result, s sighting) bool {
+	w := &m.w
+	dist, standing, near := m.still(s)
+	if !near {
 		return false
 	}
+	l := w.newest()
 	sk := skip{seq: s.seq, at: s.at, dist: int32(dist), what: Interpolated}
 	if standing {
 		sk.dist, sk.what = 0, Standing
