@@ -84,7 +84,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 }
 
 // Submit hands in a commit. It never blocks; done is called exactly once, on a goroutine of the pipeline (or on the
-// caller's when the pipeline has ended), and must not block. A key has at most one commit in the pipeline.
+// caller's when the pipeline has ended), and must not block. A key has at most one commit in the pipeline; dead letters of records
+// without a key (NoRow, Key "") have no order among them, and any number of them may be in it at once.
 func (p *Pipeline) Submit(c Commit, done func(Outcome)) {
 	s := submission{commit: c, done: done}
 	p.mu.Lock()

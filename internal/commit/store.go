@@ -30,7 +30,8 @@ type Store interface {
 	SaveFrontier(ctx context.Context, batch []FrontierWrite) ([]error, error)
 	// Quarantine writes observations of keys that cannot go on by themselves. The same observation twice is success. The
 	// prepared commit of an observation that is not Published moves into its quarantine row in the same statement, as evidence: it is
-	// never listed or published again (H10).
+	// never listed or published again (H10). A partition without room answers with a verdict that wraps ErrQuarantineFull, and
+	// clears such a prepared commit all the same: the observation becomes a dead letter, which the frontier passes.
 	Quarantine(ctx context.Context, batch []Quarantined) ([]error, error)
 	// Prepared lists the partition's prepared commits in key order, after the given key, at most limit.
 	// The outputs are the stored bytes, the ID the stored one, the Tenure is t.

@@ -172,7 +172,7 @@ func newSim(seed uint64) *sim {
 	s.cfg.EvictSweep, s.cfg.EvictIdle = time.Second, time.Duration(1+s.rng.IntN(5))*time.Second
 	s.cfg.DrainGrace = 5 * time.Second
 	if s.rng.IntN(4) == 0 {
-		s.cfg.QuarantineBound = s.rng.IntN(4)
+		s.cfg.QuarantineBound = 1 + s.rng.IntN(3)
 	}
 	s.pace = []float64{0, 0.01, 0.05, 0.2}[s.rng.IntN(4)]
 	s.fickle = s.rng.IntN(2) == 0
@@ -306,9 +306,8 @@ func (s *sim) recover(t *commit.Tenure) {
 		}
 		c := *r.prepared
 		c.Tenure = t
-		// One that nobody can publish may stay behind when the quarantine had no room for its observation.
 		_, released := r.aside[c.Revision.Offset]
-		if !released && r.prepared.Revision.Compare(start.Frontier.Next) < 0 && !s.world.cursed(c) && !s.world.inLedger(c.Key, c.Revision) {
+		if !released && r.prepared.Revision.Compare(start.Frontier.Next) < 0 && !s.world.inLedger(c.Key, c.Revision) {
 			s.world.fault("prepared commit %s of %q is below the frontier and not in the ledger above floor %d (H4)", c.Revision, c.Key, start.LedgerFloor)
 		}
 		if s.happens(2) || s.world.finish(t, c.Key) != nil {
@@ -702,11 +701,8 @@ func (s *sim) quarantine(o *owner, e Quarantine) {
 	if in.Err == nil {
 		for _, q := range e.Rows {
 			err := s.trouble()
-			if err == nil && s.happens(0.2) {
-				err = fmt.Errorf("no room: %w", commit.ErrQuarantineFull)
-			}
 			if err == nil {
-				err = s.world.quarantine(q)
+				err = s.world.quarantine(q, s.happens(0.2))
 			}
 			in.Errs = append(in.Errs, err)
 		}

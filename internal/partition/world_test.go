@@ -208,12 +208,18 @@ func (w *world) isDone(r *stream.Record) bool {
 		w.isPublished(stream.Key(r.Key), stream.Revision{Generation: 1, Offset: r.Offset})
 }
 
-func (w *world) quarantine(q commit.Quarantined) error {
+func (w *world) quarantine(q commit.Quarantined, full bool) error {
 	if err := w.fenced(q.Tenure); err != nil {
 		return err
 	}
-	w.aside[q.Revision.Offset] = 1 // the same observation twice is success
 	r := w.row(q.Key)
+	if full {
+		if r.prepared != nil && r.prepared.Revision == q.Revision {
+			r.prepared = nil // the dead letter is the evidence
+		}
+		return fmt.Errorf("no room: %w", commit.ErrQuarantineFull)
+	}
+	w.aside[q.Revision.Offset] = 1 // the same observation twice is success
 	if r.aside == nil {
 		r.aside = map[int64]stream.Record{}
 	}

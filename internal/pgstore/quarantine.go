@@ -13,7 +13,9 @@ import (
 
 // quarantineSQL enters observations, each once, as long as the partition has room ($13 rows). A commit that stands
 // prepared for an observation and was not published can never be: it moves into the quarantine row, in this statement, so
-// that no recovery tries again (H10). The answer names fence rows and the items that are in quarantine now.
+// that no recovery tries again (H10). Where there is no room it is cleared all the same: the dead letter that the observation
+// becomes is the evidence, and a prepared row below the frontier must mean that it was published. The answer names fence rows
+// and the items that are in quarantine now.
 const quarantineSQL = fenceCTE + `, item AS (
     SELECT i.*, f.group_id, f.topic, f.partition, f.epoch
     FROM unnest($6::int[], $7::bytea[], $8::int[], $9::bigint[], $10::text[], $11::text[], $12::bool[], $14::timestamptz[], $15::bytea[])
@@ -61,7 +63,6 @@ const quarantineSQL = fenceCTE + `, item AS (
         has_prepared = false, prepared_generation = NULL, prepared_offset = NULL, prepared_segment = NULL, prepared_epoch = NULL,
         prepared_id = NULL, prepared_state = NULL, prepared_outputs = NULL
     FROM standing s
-    JOIN admitted a ON a.n = s.n
     WHERE c.group_id = s.group_id AND c.topic = s.topic AND c.partition = s.partition AND c.key = s.key
       AND c.prepared_id = s.prepared_id
 )

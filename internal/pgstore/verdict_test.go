@@ -164,6 +164,9 @@ func TestPoisonPreparedCommitMovesIntoQuarantine(t *testing.T) {
 // H10: the quarantine is bounded a partition; over the bound an observation is refused and a repeated one is still
 // success, in the same batch too.
 func TestQuarantineIsBounded(t *testing.T) {
+	committest.RunFull(t, func(t *testing.T) committest.Stores {
+		return store(t, migrated(t), func(c *pgstore.Config) { c.MaxQuarantine = 1 })
+	})
 	s := store(t, migrated(t), func(c *pgstore.Config) { c.MaxQuarantine = 3 })
 	tn, other := own(t, s, committest.Part(0), "a", 1), own(t, s, committest.Part(1), "a", 1)
 	errs, err := s.Quarantine(t.Context(), []commit.Quarantined{observation(tn, "a", 1), observation(tn, "b", 2)})

@@ -15,6 +15,8 @@ type MemoryStore struct {
 	// Fault, when set, is asked before and after each operation, by its name. An error from the first asking means that
 	// nothing was done, from the second that the answer was lost.
 	Fault func(op string, done bool) error
+	// QuarantineRoom bounds the quarantined observations of a partition; 0: no bound.
+	QuarantineRoom int
 
 	mu         sync.Mutex
 	owners     map[ownerKey]*owner
@@ -214,19 +216,34 @@ func (m *MemoryStore) Quarantine(ctx context.Context, batch []commit.Quarantined
 				continue
 			}
 			at := rowKey{keyOf(q.Tenure), q.Key}
-			if m.quarantine[at] == nil {
-				m.quarantine[at] = map[stream.Revision]commit.Quarantined{}
-			}
 			if _, there := m.quarantine[at][q.Revision]; !there {
-				m.quarantine[at][q.Revision] = q
+				if m.QuarantineRoom > 0 && m.aside(at.ownerKey) >= m.QuarantineRoom {
+					errs[i] = commit.ErrQuarantineFull
+				} else {
+					if m.quarantine[at] == nil {
+						m.quarantine[at] = map[stream.Revision]commit.Quarantined{}
+					}
+					m.quarantine[at][q.Revision] = q
+				}
 			}
-			// The poison prepared commit moves into the quarantine row, as evidence (H10).
+			// The poison prepared commit moves into the quarantine row, as evidence (H10); without room it goes all the same.
 			if r := m.rows[at]; r != nil && !q.Published && r.prepared != nil && r.prepared.Revision == q.Revision {
 				r.prepared = nil
 			}
 		}
 	})
 	return errs, err
+}
+
+// aside counts a partition's quarantined observations.
+func (m *MemoryStore) aside(of ownerKey) int {
+	n := 0
+	for at, rows := range m.quarantine {
+		if at.ownerKey == of {
+			n += len(rows)
+		}
+	}
+	return n
 }
 
 // Prepared implements commit.Store.

@@ -428,6 +428,52 @@ func testQuarantine(t *testing.T, s Stores) {
 	}
 }
 
+// RunFull proves that a full quarantine leaves no poison prepared commit behind; newStore gives an empty store
+// with room for one observation a partition.
+func RunFull(t *testing.T, newStore func(t *testing.T) Stores) {
+	t.Run("H10/a full quarantine clears the poison commit", func(t *testing.T) { testQuarantineFull(t, newStore(t)) })
+}
+
+func testQuarantineFull(t *testing.T, s Stores) {
+	tn := Own(t, s, Part(0), "a", 1)
+	c := CommitOf(tn, "k", -1, 100)
+	mustPrepare(t, s, c)
+	promote(t, s, c)
+	mustPrepare(t, s, CommitOf(tn, "k", 100, 101), CommitOf(tn, "other", -1, 102))
+	of := func(key stream.Key, offset int64) commit.Quarantined {
+		return commit.Quarantined{
+			Tenure: tn, Key: key, Revision: Rev(offset), Class: "permanent", Reason: "too large",
+			Record: stream.Record{Partition: Part(0), Offset: offset, Key: []byte(key), Value: []byte("v")},
+		}
+	}
+	errs, err := s.Quarantine(t.Context(), []commit.Quarantined{of("first", 90)})
+	if err != nil || errs[0] != nil {
+		t.Fatalf("the first observation: %v %v", errs, err)
+	}
+	for range 2 { // a lost answer brings the same again
+		errs, err = s.Quarantine(t.Context(), []commit.Quarantined{of("k", 101)})
+		if err != nil || !errors.Is(errs[0], commit.ErrQuarantineFull) {
+			t.Fatalf("without room: %v %v, want ErrQuarantineFull", errs, err)
+		}
+		if r := restore(t, s, tn, "k"); r.Quarantined || r.Prepared != nil || r.Checkpoint.Revision != Rev(100) {
+			t.Fatalf("after a refusal: %+v, want the checkpoint alone", r)
+		}
+	}
+	page, err := s.Prepared(t.Context(), tn, "", 10)
+	if err != nil || len(page) != 1 || page[0].Key != "other" {
+		t.Errorf("prepared commits: %v %v, want the other key's alone", page, err)
+	}
+	// An observation that was published keeps what stands prepared for it.
+	q := of("other", 102)
+	q.Published = true
+	if errs, err = s.Quarantine(t.Context(), []commit.Quarantined{q}); err != nil || !errors.Is(errs[0], commit.ErrQuarantineFull) {
+		t.Fatalf("published, without room: %v %v", errs, err)
+	}
+	if r := restore(t, s, tn, "other"); r.Prepared == nil {
+		t.Error("the prepared commit of a published observation is gone")
+	}
+}
+
 func testAcquireRace(t *testing.T, s Stores) {
 	rows, err := s.Epochs(t.Context(), "g", []stream.Partition{Part(0)})
 	if err != nil {
