@@ -60,6 +60,9 @@ type Commit struct {
 	Outputs []Output
 	// NoRow marks a dead letter: it has no checkpoint, skips prepare and is entered in the ledger by offset.
 	NoRow bool
+	// Deferred marks a commit that is published without having been prepared: its checkpoint is persisted later, and until
+	// then the ledger alone speaks for it (mode deferred).
+	Deferred bool
 	// Released marks a commit of an observation that stands in quarantine: it may be below the frontier without having
 	// been published. A store sets it where it lists prepared commits.
 	Released bool

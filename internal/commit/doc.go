@@ -13,7 +13,8 @@
 // Invariants:
 //
 //	C1  A commit's ID is a digest of all that it writes; equal IDs are the same commit, on any owner (the epoch header aside).
-//	C2  Nothing is published that is not prepared, but dead letters, which have no row.
+//	C2  Nothing is published that is not prepared, but dead letters, which have no row, and commits marked Deferred, whose
+//	    checkpoint is persisted later: their entry in the ledger is what the next owner rebuilds it from.
 //	C3  An Outcome with a Transient error promises that the commit is certainly not published; one without error that it
 //	    certainly is. Between them there is no third answer: who does not know yet has not answered.
 //	C4  A prepared commit is replaced only by a commit whose base it is, and that is planned only after its publication is known.

@@ -95,13 +95,14 @@ func (p *Pipeline) Submit(c Commit, done func(Outcome)) {
 		return
 	}
 	p.inside[c.Tenure]++
-	if c.NoRow {
+	unprepared := c.NoRow || c.Deferred
+	if unprepared {
 		p.publish = append(p.publish, s)
 	} else {
 		p.prepare = append(p.prepare, s)
 	}
 	p.mu.Unlock()
-	if c.NoRow {
+	if unprepared {
 		signal(p.ready)
 	} else {
 		signal(p.prepared)

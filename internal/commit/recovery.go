@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"milepost/internal/stream"
@@ -35,6 +36,15 @@ type RecoveryReport struct {
 	Published     int          // of them: published now
 	Done          []int64      // offsets at or above the frontier that are done without a row (dead letters)
 	Failed        []stream.Key // certainly unpublished and could not be published: they start blocked
+	// Rebuild are the entries at or above the frontier that no row covers, by key and then in order: what they name is
+	// published and must be decided again to rebuild its state, never published again.
+	Rebuild []Rebuild
+}
+
+// Rebuild is a published entry whose checkpoint is lost with its owner's memory.
+type Rebuild struct {
+	Position int64 // in the ledger
+	Entry    Entry
 }
 
 // DivergedError says that ledger and rows contradict each other: a database restored to an earlier time, or a
@@ -78,7 +88,7 @@ func (r Recovery) Run(ctx context.Context, t *Tenure, s Start) (RecoveryReport, 
 		}
 		after = page[len(page)-1].Key
 	}
-	if err := r.checkRows(ctx, t, s, led); err != nil {
+	if report.Rebuild, err = r.unpersisted(ctx, t, s, led); err != nil {
 		return report, err
 	}
 	if err := r.Owners.Recovered(ctx, t, s.Formers); err != nil {
@@ -91,6 +101,7 @@ func (r Recovery) Run(ctx context.Context, t *Tenure, s Start) (RecoveryReport, 
 type ledgerView struct {
 	end         int64
 	published   map[stream.Key][]stream.Revision // ascending
+	above       map[stream.Key][]Rebuild         // at or above the frontier, in order
 	deadLetters []int64                          // at or above the frontier, ascending
 }
 
@@ -108,8 +119,11 @@ func (v *ledgerView) newest(key stream.Key) stream.Revision {
 }
 
 func (r Recovery) readLedger(ctx context.Context, t *Tenure, s Start) (*ledgerView, error) {
-	v := &ledgerView{published: map[stream.Key][]stream.Revision{}}
-	end, err := r.Ledger.Settled(ctx, t.Partition, s.LedgerFloor, func(_ int64, e Entry) error {
+	v := &ledgerView{published: map[stream.Key][]stream.Revision{}, above: map[stream.Key][]Rebuild{}}
+	end, err := r.Ledger.Settled(ctx, t.Partition, s.LedgerFloor, func(position int64, e Entry) error {
+		if !e.DeadLetter && e.last().Compare(s.Frontier.Next) >= 0 {
+			v.above[e.Key] = append(v.above[e.Key], Rebuild{Position: position, Entry: e})
+		}
 		for _, offset := range e.Offsets {
 			rev := stream.Revision{Generation: e.TopicGeneration, Offset: offset}
 			switch {
@@ -215,28 +229,39 @@ func (r Recovery) promote(ctx context.Context, cs []Commit) error {
 	return nil
 }
 
-// checkRows proves that the rows know everything that the ledger says was published and the frontier has not passed.
-func (r Recovery) checkRows(ctx context.Context, t *Tenure, s Start, led *ledgerView) error {
-	var keys []stream.Key
-	for key := range led.published {
-		if led.newest(key).Compare(s.Frontier.Next) >= 0 {
-			keys = append(keys, key)
-		}
+// last is the revision that the entry's commit made; zero of an entry without observations.
+func (e *Entry) last() stream.Revision {
+	if len(e.Offsets) == 0 {
+		return stream.Revision{}
 	}
-	slices.Sort(keys)
-	for page := range slices.Chunk(keys, recoveryPage) {
+	return stream.Revision{Generation: e.TopicGeneration, Offset: e.Offsets[len(e.Offsets)-1]}
+}
+
+// unpersisted lists what the ledger says was published and no row knows: commits of an owner that publishes before it
+// persists, whichever mode goes on now (H9). The frontier has not passed them, so they are read again. Each must stand over the one
+// before, and the first over the row; otherwise their state cannot be rebuilt.
+func (r Recovery) unpersisted(ctx context.Context, t *Tenure, s Start, led *ledgerView) ([]Rebuild, error) {
+	var all []Rebuild
+	for page := range slices.Chunk(slices.Sorted(maps.Keys(led.above)), recoveryPage) {
 		rows, err := r.Store.Restore(ctx, t, page)
 		if err != nil {
-			return fmt.Errorf("read %d keys that the ledger names: %w", len(page), err)
+			return nil, fmt.Errorf("read %d keys that the ledger names: %w", len(page), err)
 		}
 		for _, row := range rows {
-			want := led.newest(row.Key)
-			if !row.Quarantined && !row.Checkpoint.Revision.Covers(want) && !row.Discarded.Covers(want) {
-				return &DivergedError{Partition: t.Partition, Key: row.Key, Stored: row.Checkpoint.Revision, Ledger: want}
+			at := row.Checkpoint.Revision
+			for _, e := range led.above[row.Key] {
+				if last := e.Entry.last(); at.Covers(last) || row.Discarded.Covers(last) {
+					continue
+				}
+				if e.Entry.Base != at {
+					return nil, &DivergedError{Partition: t.Partition, Key: row.Key, Stored: at, Ledger: e.Entry.last()}
+				}
+				at = e.Entry.last()
+				all = append(all, e)
 			}
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // FinishKey finishes the prepared commit that stands in one key's row and is not this tenure's own. Run has judged every such row:

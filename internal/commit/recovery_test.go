@@ -207,14 +207,60 @@ func TestRecoveryDiverged(t *testing.T) {
 		r.leave(t, committest.CommitOf(a, "k", -1, 100), false)
 		wantDiverged(t, r, "1.105")
 	})
-	t.Run("published, and no row knows it", func(t *testing.T) {
+	t.Run("published over a state that no row has", func(t *testing.T) {
 		r := newRig(t, 1, commit.DefaultPipelineConfig())
 		a := ownFrom0(t, r, "a", 1)
-		if _, err := r.broker.Publish(t.Context(), 0, []commit.Commit{committest.CommitOf(a, "k", -1, 100)}); err != nil {
+		if _, err := r.broker.Publish(t.Context(), 0, []commit.Commit{committest.CommitOf(a, "k", 90, 100)}); err != nil {
 			t.Fatal(err)
 		}
 		wantDiverged(t, r, "1.100")
 	})
+}
+
+// H6, H9, A13: what was published and is in no row is reported to be rebuilt, in order, whatever mode goes on; what a row covers and
+// what is below the frontier is not.
+func TestRecoveryListsWhatIsToBeRebuilt(t *testing.T) {
+	r := newRig(t, 1, commit.DefaultPipelineConfig())
+	a := ownFrom0(t, r, "a", 1)
+	chain := []commit.Commit{
+		committest.CommitOf(a, "k", -1, 100), committest.CommitOf(a, "other", -1, 101), committest.CommitOf(a, "k", 100, 102),
+		committest.CommitOf(a, "persisted", -1, 103), committest.CommitOf(a, "k", 102, 104),
+	}
+	for i := range chain {
+		chain[i].Deferred = true
+		if _, err := r.broker.Publish(t.Context(), 0, chain[i:i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []commit.Commit{chain[0], chain[3]} {
+		errs, err := r.store.Persist(t.Context(), []commit.Persist{{Tenure: a, Key: c.Key, Base: c.Base, Next: c.Next, ID: c.ID}})
+		if err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+	}
+	save(t, r.store, a, 101, 0)
+
+	before := len(r.broker.Values())
+	report, err := r.recover(t, ownFrom0(t, r, "b", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	position := int64(-1)
+	for _, e := range report.Rebuild {
+		if e.Entry.Key == "k" && e.Position <= position {
+			t.Errorf("entry at %d after one at %d", e.Position, position)
+		}
+		position = e.Position
+		got = append(got, fmt.Sprintf("%s %v over %s", e.Entry.Key, e.Entry.Offsets, e.Entry.Base))
+	}
+	want := []string{"k [102] over 1.100", "k [104] over 1.102", "other [101] over none"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("to be rebuilt (-want +got):\n%s", diff)
+	}
+	if len(r.broker.Values()) != before {
+		t.Error("a recovery published again what was published")
+	}
 }
 
 func wantDiverged(t *testing.T, r *rig, ledger string) {

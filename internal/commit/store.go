@@ -18,6 +18,11 @@ type Store interface {
 	// a prepared commit at Base as promoted (its publish is known). Verdicts: nil error and the Prepared state; *ConflictError,
 	// *BusyError, *FencedError, or one of class Permanent. The batch holds at most one commit a key and none with NoRow.
 	Prepare(ctx context.Context, batch []Commit) ([]PrepareVerdict, error)
+	// Persist makes the checkpoint of commits that were published without a prepare the current one, if the row's revision is
+	// Base and nothing stands prepared in it (mode deferred, and what a recovery rebuilt). Verdicts: nil, also where exactly this
+	// checkpoint is current already; *ConflictError, whose Actual tells what is stored, *BusyError, *FencedError, or one of class
+	// Permanent. A conflict is the verdict of a statement whose fence held.
+	Persist(ctx context.Context, batch []Persist) ([]error, error)
 	// Promote folds a prepared commit whose publication is known into the current columns. A row that is already
 	// at or past the revision is success. The quarantine row of an observation that becomes current leaves in the same
 	// statement (H10).
@@ -43,6 +48,15 @@ type PrepareVerdict struct {
 	Err error // nil: prepared, now or by an earlier sending of the same commit
 	// Current says that the same commit is already promoted: it was published, do not publish it again.
 	Current bool
+}
+
+// Persist is a key's newest published checkpoint on its way into the key's row.
+type Persist struct {
+	Tenure *Tenure
+	Key    stream.Key
+	Base   stream.Revision // that the row must have; zero: no row
+	Next   Checkpoint
+	ID     ID // of the commit that made Next
 }
 
 // Promotion names a prepared commit to promote.

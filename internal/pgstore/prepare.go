@@ -107,7 +107,13 @@ func (s *Store) encode(c *commit.Commit) ([]byte, error) {
 // prepare sends the items in one statement and judges those that it did not write by what stands there afterwards.
 func (s *Store) prepare(ctx context.Context, items []preparing, left int) ([]commit.PrepareVerdict, error) {
 	fence, args := prepareArgs(items)
-	held, written, err := s.sendPrepare(ctx, items, args)
+	inserts := map[place]int{}
+	for i := range items {
+		if items[i].Base.IsZero() {
+			inserts[items[i].place] = i
+		}
+	}
+	held, written, err := s.swap(ctx, "prepare", prepareSQL, args, len(items), inserts)
 	if err != nil {
 		return nil, err
 	}
@@ -151,16 +157,13 @@ func present(b []byte) []byte {
 	return b
 }
 
-// sendPrepare runs the statement and says which fence rows held and which items were written.
-func (s *Store) sendPrepare(ctx context.Context, items []preparing, args []any) (held map[int32]bool, written []bool, err error) {
-	held, written = map[int32]bool{}, make([]bool, len(items))
-	at := map[place]int{}
-	for i := range items {
-		if items[i].Base.IsZero() {
-			at[items[i].place] = i
-		}
-	}
-	err = s.rows(ctx, "prepare", prepareSQL, args, func(row pgx.CollectableRow) error {
+// swap runs a statement that writes n items over their base and says which fence rows held and which items were written;
+// at finds the items without a base.
+func (s *Store) swap(
+	ctx context.Context, name, sql string, args []any, n int, at map[place]int,
+) (held map[int32]bool, written []bool, err error) {
+	held, written = map[int32]bool{}, make([]bool, n)
+	err = s.rows(ctx, name, sql, args, func(row pgx.CollectableRow) error {
 		var (
 			what         int
 			n            int64

@@ -141,6 +141,39 @@ func (m *MemoryStore) prepareOne(c *commit.Commit) commit.PrepareVerdict {
 	return commit.PrepareVerdict{}
 }
 
+// Persist implements commit.Store.
+func (m *MemoryStore) Persist(ctx context.Context, batch []commit.Persist) ([]error, error) {
+	errs := make([]error, len(batch))
+	err := m.do(ctx, "persist", func() {
+		for i := range batch {
+			errs[i] = m.persistOne(&batch[i])
+		}
+	})
+	return errs, err
+}
+
+func (m *MemoryStore) persistOne(p *commit.Persist) error {
+	if err := m.fence(p.Tenure); err != nil {
+		return err
+	}
+	at := rowKey{keyOf(p.Tenure), p.Key}
+	r := m.rows[at]
+	if r == nil {
+		r = &row{}
+	}
+	switch {
+	case r.prepared != nil:
+		return &commit.BusyError{Key: p.Key, Prepared: r.prepared.Revision}
+	case r.current.Revision == p.Next.Revision && r.currentID == p.ID:
+		return nil
+	case r.current.Revision != p.Base:
+		return &commit.ConflictError{Key: p.Key, Want: p.Base, Actual: r.current.Revision}
+	}
+	r.current, r.currentID = p.Next, p.ID
+	m.rows[at] = r
+	return nil
+}
+
 // Promote implements commit.Store.
 func (m *MemoryStore) Promote(ctx context.Context, batch []commit.Promotion) ([]error, error) {
 	errs := make([]error, len(batch))

@@ -36,6 +36,8 @@ func Run(t *testing.T, newStore func(t *testing.T) Stores) {
 		{"H16/the nonce fences too", testNonce},
 		{"A18/a batch over partitions gets a verdict each", testBatch},
 		{"A12/promotion is idempotent", testPromote},
+		{"A13/persist swaps on the last persisted revision", testPersist},
+		{"A13/I13/persist is fenced and meets a prepared commit as busy", testPersistRefused},
 		{"A14/I4/frontier and floor never go back", testFrontier},
 		{"A2/prepared rows are listed in pages with their bytes", testPrepared},
 		{"H10/quarantine is idempotent and comes with the restore", testQuarantine},
@@ -340,6 +342,66 @@ func testPromote(t *testing.T, s Stores) {
 	}
 	wantClass(t, promote(t, s, CommitOf(tn, "k", 101, 102))[0], commit.Conflict)
 	wantClass(t, promote(t, s, CommitOf(tn, "nobody", -1, 102))[0], commit.Conflict)
+}
+
+func persist(t *testing.T, s commit.Store, cs ...commit.Commit) []error {
+	t.Helper()
+	var batch []commit.Persist
+	for _, c := range cs {
+		batch = append(batch, commit.Persist{Tenure: c.Tenure, Key: c.Key, Base: c.Base, Next: c.Next, ID: c.ID})
+	}
+	errs, err := s.Persist(t.Context(), batch)
+	if err != nil || len(errs) != len(cs) {
+		t.Fatalf("persist: %v, %d verdicts for %d", err, len(errs), len(cs))
+	}
+	return errs
+}
+
+func testPersist(t *testing.T, s Stores) {
+	tn := Own(t, s, Part(0), "a", 1)
+	first := CommitOf(tn, "k", -1, 100)
+	for range 2 { // a lost answer brings the same again
+		if errs := persist(t, s, first, CommitOf(tn, "other", -1, 101)); errs[0] != nil || errs[1] != nil {
+			t.Fatalf("first persists: %v", errs)
+		}
+	}
+	if errs := persist(t, s, CommitOf(tn, "k", 100, 130)); errs[0] != nil {
+		t.Fatalf("over the last persisted one: %v", errs)
+	}
+	want := CommitOf(tn, "k", 100, 130).Next
+	if r := restore(t, s, tn, "k"); r.Prepared != nil || cmp.Diff(want, r.Checkpoint) != "" {
+		t.Errorf("restored (-want +got):\n%s", cmp.Diff(want, r.Checkpoint))
+	}
+	for _, c := range []struct {
+		of     commit.Commit
+		actual stream.Revision
+	}{
+		{CommitOf(tn, "k", 100, 140), Rev(130)},
+		{CommitOf(tn, "k", -1, 140), Rev(130)},
+		{CommitOf(tn, "k", 150, 160), Rev(130)},
+		{CommitOf(tn, "never seen", 100, 140), stream.Revision{}},
+	} {
+		var conflict *commit.ConflictError
+		if errs := persist(t, s, c.of); !errors.As(errs[0], &conflict) || conflict.Actual != c.actual {
+			t.Errorf("persist of %q over %s: %v, want a conflict with %s", c.of.Key, c.of.Base, errs[0], c.actual)
+		}
+	}
+	// The other mode goes on from it (H9).
+	mustPrepare(t, s, CommitOf(tn, "k", 130, 150))
+}
+
+func testPersistRefused(t *testing.T, s Stores) {
+	a := Own(t, s, Part(0), "a", 1)
+	mustPrepare(t, s, CommitOf(a, "busy", -1, 100))
+	var busy *commit.BusyError
+	if errs := persist(t, s, CommitOf(a, "busy", -1, 101)); !errors.As(errs[0], &busy) || busy.Prepared != Rev(100) {
+		t.Errorf("persist where a commit is prepared: %v, want busy at %s", errs[0], Rev(100))
+	}
+	b := Own(t, s, Part(0), "b", 2)
+	wantClass(t, persist(t, s, CommitOf(a, "k", -1, 102))[0], commit.Fenced)
+	if r := restore(t, s, b, "k"); !r.Checkpoint.Revision.IsZero() {
+		t.Errorf("a former owner's persist landed: %+v", r)
+	}
 }
 
 func testFrontier(t *testing.T, s Stores) {
