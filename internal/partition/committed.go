@@ -48,6 +48,12 @@ func (m *Machine) isPublished(k *key, position int64) {
 	}
 	m.countCommit(j)
 	m.measure(j, k.head)
+	if j.commit.Deferred {
+		m.makeDirty(k, &j.commit, []int64{j.commit.Revision.Offset}, j.floor)
+		m.finishHead(k, isPublic)
+		m.wake(k)
+		return
+	}
 	k.checkpoint, k.expired = j.commit.Next, false
 	if k.published == nil {
 		m.unpromoted++
@@ -87,6 +93,7 @@ func (m *Machine) rollBack(k *key) {
 	j := k.job
 	j.composed = false
 	m.endJob(j)
-	k.loaded = false
+	// What is published and not persisted is newer than the row: it is decided again from memory (A13).
+	k.loaded = k.dirty != nil
 	m.rehold(k)
 }

@@ -31,6 +31,10 @@ type Config struct {
 	RestoreBatch      int   // keys a Restore, rows a Quarantine, promotions a Promote
 	Restores          int   // Restore effects out at once; meanwhile other keys gather
 	QuarantineBound   int   // observations a key in quarantine; beyond: dead letters
+	Deferred          bool  // publish first, persist dirty checkpoints in batches (A13)
+	PersistCommits    int   // commits of a key between persists
+	PersistAfter      time.Duration
+	Persists          int   // keys whose persist is out at once
 	Reasons           Lists // the workload's, for statistics
 }
 
@@ -43,6 +47,7 @@ func DefaultConfig() Config {
 		FrontierEvery: 64, FrontierInterval: time.Second, HeartbeatInterval: time.Second,
 		KeyQueue: 256, Jobs: 1024, WindowRecords: 8192, WindowBytes: 64 << 20, MaxAhead: 200_000,
 		RefetchRecords: 1024, RestoreBatch: 500, Restores: 4, QuarantineBound: 10_000,
+		PersistCommits: 16, PersistAfter: 2 * time.Second, Persists: 32,
 	}
 }
 
@@ -75,6 +80,9 @@ func (c Config) Validate() error {
 		{"refetch records", int64(c.RefetchRecords), 1},
 		{"restore batch", int64(c.RestoreBatch), 1},
 		{"restores", int64(c.Restores), 1},
+		{"persist commits", int64(c.PersistCommits), 1},
+		{"persist after", int64(c.PersistAfter), int64(time.Millisecond)},
+		{"persists", int64(c.Persists), 1},
 		{"quarantine bound", int64(c.QuarantineBound), 1}, // the first one takes the poison prepared commit out of its row
 	} {
 		if l.got < l.min {

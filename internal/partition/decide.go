@@ -51,11 +51,17 @@ func (m *Machine) decide(k *key) {
 	if err == nil && plan.Next.Revision != obs.Identity.Revision {
 		err = fmt.Errorf("planned revision %s is not the observation's", plan.Next.Revision)
 	}
+	if j.rebuild && err == nil {
+		m.rebuilt(k, plan, nil)
+		return
+	}
 	if err != nil {
 		m.quarantine(k, fmt.Errorf("plan %s: %w: %w", obs.Identity.Revision, commit.ErrPermanent, err))
 		return
 	}
 	j.commit = commit.NewCommit(m.tenure, k.name, k.checkpoint.Revision, plan)
+	// What is released from quarantine is prepared in either mode: its row there leaves when it becomes current (H10).
+	j.commit.Deferred = m.cfg.Deferred && !k.head.released
 	j.terminal, j.reset = plan.Terminal, plan.Reset
 	m.compose(k)
 }

@@ -21,6 +21,7 @@ func (m *Machine) open(k *key) {
 	}
 	j := k.job
 	j.work, j.works, j.region, j.budget = m.work, m.works, o.Region, o.Budget
+	j.rebuild = m.rebuilds(k)
 	if o.Local != nil {
 		// It takes no credit, however exhausted admission is (A6, A7).
 		m.startJob(j)

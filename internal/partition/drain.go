@@ -27,6 +27,11 @@ func (m *Machine) goOnDraining() {
 		return
 	}
 	if m.now.Before(m.deadline) {
+		m.persistDue()
+		m.prove()
+		if m.dirty > 0 {
+			return
+		}
 		if m.jobs > 0 || m.count[finishing] > 0 || m.count[settingAside] > 0 || m.promoting > 0 || m.leavesPrepared() {
 			return
 		}
@@ -64,7 +69,7 @@ func (m *Machine) leavesPrepared() bool {
 }
 
 func (m *Machine) report() Report {
-	r := Report{Frontier: m.frontier(), Prepared: m.unpromoted, Unfinished: m.records + m.spilled, Stats: m.stats, Reasons: m.reasons}
+	r := Report{Frontier: m.frontier(), Prepared: m.unpromoted, Dirty: m.dirty, Unfinished: m.records + m.spilled, Stats: m.stats, Reasons: m.reasons}
 	for _, k := range m.keys {
 		if k.job != nil && k.job.composed && !k.job.commit.NoRow || k.foreign >= 0 {
 			r.Prepared++

@@ -44,6 +44,9 @@ type Commit struct {
 	Recorded time.Time
 }
 
+// Persist makes the newest published checkpoints of keys durable (mode deferred). Answer: Persisted.
+type Persist struct{ Persists []commit.Persist }
+
 // Promote promotes prepared commits that no later prepare of their key has folded in. Answer: Promoted.
 type Promote struct{ Promotions []commit.Promotion }
 
@@ -99,6 +102,7 @@ type Stop struct{ Cause error }
 func (Restore) effect()      {}
 func (Dispatch) effect()     {}
 func (Commit) effect()       {}
+func (Persist) effect()      {}
 func (Promote) effect()      {}
 func (Finish) effect()       {}
 func (SaveFrontier) effect() {}
@@ -117,6 +121,7 @@ func (Stop) effect()         {}
 type Report struct {
 	Frontier   stream.Frontier
 	Prepared   int // rows of ours left prepared: 0 after a clean drain, but for quarantined evidence
+	Dirty      int // keys whose published checkpoint is not persisted: 0 after a clean drain
 	Unfinished int // observations in hand that are not done: the next owner's
 	Stats      Stats
 	Reasons    Reasons

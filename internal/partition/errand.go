@@ -34,6 +34,9 @@ func (m *Machine) operate(in Operate) {
 		m.answer(r.ID, true, "no such request of a key")
 		return
 	}
+	if len(m.rebuild[r.Key]) > 0 { // what is published comes first; the request comes again
+		return
+	}
 	k := m.at(r.Key, 0)
 	if k.errand != nil {
 		return
@@ -58,6 +61,10 @@ func (m *Machine) goOnErrand(k *key) bool {
 		return false
 	case e.begun && k.head != nil && k.head.released:
 		return false
+	}
+	if !e.begun && k.dirty != nil { // what is replayed is planned over the row
+		m.settle(k)
+		return true
 	}
 	if !e.begun {
 		if k.head != nil && k.head.released { // an earlier release stopped at it; its row stands where it stood

@@ -9,7 +9,7 @@ type deadHold struct {
 
 // floor gives the ledger floor: no entry below it is needed by a recovery from the frontier of the same write.
 //
-// An entry is needed while its revision is in a prepared row only, or, having no row, while it is not below the
+// An entry is needed while its revision is in a prepared row only, or published and not persisted, or, having no row, while it is not below the
 // frontier. Such an entry stands at or above the position that follows the highest own one known when its commit
 // was handed in; so that is what each holds, and with nothing outstanding the floor follows the highest own
 // position. The ledger's end is never asked: an entry of ours may land there later.
@@ -23,7 +23,7 @@ func (m *Machine) bound() int64 {
 	if d, ok := m.deadHolds.top(); ok {
 		f = min(f, d.floor)
 	}
-	if m.doneHighest >= m.tracker.frontier {
+	if m.doneHighest >= m.tracker.frontier || len(m.rebuild) > 0 {
 		f = min(f, m.startFloor)
 	}
 	return f
@@ -44,6 +44,9 @@ func (m *Machine) rehold(k *key) {
 	}
 	if k.published != nil {
 		lower(k.published.floor)
+	}
+	if k.dirty != nil {
+		lower(k.dirty.waiting[0].floor) // of the first one: the later ones stand above (H4)
 	}
 	if k.foreign >= 0 {
 		lower(k.foreign)

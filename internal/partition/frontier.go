@@ -16,6 +16,7 @@ const (
 	passed             // below the frontier
 	inHand
 	isSpilled // only the offset is kept
+	isPublic  // published, its checkpoint is not persisted yet
 	isDone
 	isDeadLetter // done by its entry in the ledger alone: holds the floor until the frontier passes
 )
@@ -116,7 +117,9 @@ func (m *Machine) frontier() stream.Frontier {
 // complete counts an offset done: its effect is durable, or there is none to make (I2).
 func (m *Machine) complete(offset int64, as mark) {
 	m.tracker.set(offset, as)
-	m.completions++
+	if as >= isDone {
+		m.completions++
+	}
 }
 
 // saveFrontier writes frontier and floor when they are due: by count, by time, or as the heartbeat by which a
@@ -159,6 +162,7 @@ func (m *Machine) frontierSaved(in FrontierSaved) {
 	if in.Write.Frontier == m.written.Frontier && in.Write.LedgerFloor == m.written.LedgerFloor {
 		m.saving = false
 	}
+	m.proved(in.Err)
 	if in.Err == nil {
 		if in.Write.Frontier.Next.Compare(m.saved.Frontier.Next) >= 0 && in.Write.LedgerFloor >= m.saved.LedgerFloor {
 			m.saved = in.Write

@@ -55,6 +55,13 @@ type Committed struct {
 	Err      error // nil: published
 }
 
+// Persisted answers Persist, a verdict a checkpoint.
+type Persisted struct {
+	Persists []commit.Persist
+	Errs     []error
+	Err      error // of them all
+}
+
 // Promoted answers Promote, a verdict a promotion.
 type Promoted struct {
 	Promotions []commit.Promotion
@@ -111,6 +118,7 @@ func (Arrived) input()         {}
 func (Restored) input()        {}
 func (Result) input()          {}
 func (Committed) input()       {}
+func (Persisted) input()       {}
 func (Promoted) input()        {}
 func (Finished) input()        {}
 func (FrontierSaved) input()   {}

@@ -98,6 +98,7 @@ func (m *Machine) checkKey(k *key, look int) {
 		last = s.offset
 	}
 	m.checkHold(k)
+	m.checkDirty(k)
 }
 
 func (m *Machine) checkPhase(k *key) {
@@ -106,7 +107,7 @@ func (m *Machine) checkPhase(k *key) {
 	if timed != (k.timerAt >= 0) && !(m.draining && k.phase == blocked) {
 		m.broken("P3", k, "has a timer: %t", k.timerAt >= 0)
 	}
-	if (k.phase == idle) != (k.head == nil) && k.phase != blocked && k.phase != finishing && k.phase != onErrand {
+	if (k.phase == idle) != (k.head == nil) && k.phase != blocked && k.phase != finishing && k.phase != onErrand && k.phase != settling {
 		m.broken("P3", k, "%d are queued", k.queued)
 	}
 	running := k.phase == solving || k.phase == committing || k.phase == blocked && k.retry == commitAgain
@@ -139,13 +140,36 @@ func (m *Machine) checkPhase(k *key) {
 	if k.phase == solving && j.cached && !m.isSticky(k) {
 		m.broken("P8", k, "a request without the trip is out over %s, sticky is %+v", k.checkpoint.Revision, k.sticky)
 	}
-	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.published == nil && k.foreign < 0) {
+	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.published == nil && k.dirty == nil && k.foreign < 0) {
 		m.broken("P7", k, "listed for eviction: %t", k.listed)
 	}
 }
 
+func (m *Machine) checkDirty(k *key) {
+	d := k.dirty
+	if waits := d != nil && d.out == nil && !d.proving && !d.finishing; waits != (k.persistAt >= 0) {
+		m.broken("P9", k, "waits for a persist: %t", k.persistAt >= 0)
+	}
+	if k.phase == settling && d == nil {
+		m.broken("P3", k, "there is nothing to persist")
+	}
+	if d == nil {
+		return
+	}
+	if !k.loaded || len(d.waiting) == 0 || d.base.Compare(k.checkpoint.Revision) >= 0 {
+		m.broken("P9", k, "checkpoint is %s, loaded %t, %d observations wait over %s", k.checkpoint.Revision, k.loaded, len(d.waiting), d.base)
+	}
+	last := int64(-1)
+	for _, u := range d.waiting[:min(len(d.waiting), stepLook)] {
+		if mk := m.tracker.look(u.offset); u.offset <= last || mk != isPublic && mk != unseen && mk != passed {
+			m.broken("P9", k, "offset %d is not persisted, marked %d, behind %d", u.offset, mk, last)
+		}
+		last = u.offset
+	}
+}
+
 func (m *Machine) checkHold(k *key) {
-	held := k.job != nil && k.job.composed || k.published != nil || k.foreign >= 0
+	held := k.job != nil && k.job.composed || k.published != nil || k.dirty != nil || k.foreign >= 0
 	if held != (k.holdAt >= 0) {
 		m.broken("P6", k, "holds a floor: %t", k.holdAt >= 0)
 	}
@@ -158,12 +182,24 @@ func (m *Machine) checkHold(k *key) {
 func (m *Machine) checkAll() {
 	var count [phases]int
 	records, again, spills, unpromoted, jobs, quarantined, replays := 0, 0, 0, 0, 0, 0, 0
+	dirty, persists, public := 0, 0, 0
 	var bytes int64
 	each := func(k *key) {
 		m.checkKey(k, math.MaxInt)
 		count[k.phase]++
 		spills += len(k.spill)
 		replays += k.replays()
+		if d := k.dirty; d != nil {
+			dirty++
+			if d.out != nil {
+				persists++
+			}
+			for _, u := range d.waiting {
+				if m.tracker.look(u.offset) == isPublic {
+					public++
+				}
+			}
+		}
 		for it := k.head; it != nil; it = it.next {
 			records++
 			bytes += it.size
@@ -192,9 +228,9 @@ func (m *Machine) checkAll() {
 	m.checkPartition()
 	m.checkShare()
 	if count != m.count || records != m.records || again != m.again || bytes != m.bytes || spills != m.spilled ||
-		unpromoted != m.unpromoted || jobs != m.jobs || quarantined != m.quarantined {
-		m.broken("P5", nil, "sums: phases %v %v, records %d %d, refetched %d %d, bytes %d %d, spilled %d %d, unpromoted %d %d, jobs %d %d, quarantined %d %d",
-			count, m.count, records, m.records, again, m.again, bytes, m.bytes, spills, m.spilled, unpromoted, m.unpromoted, jobs, m.jobs, quarantined, m.quarantined)
+		unpromoted != m.unpromoted || dirty != m.dirty || persists != m.persists || jobs != m.jobs || quarantined != m.quarantined {
+		m.broken("P5", nil, "sums: phases %v %v, records %d %d, refetched %d %d, bytes %d %d, spilled %d %d, unpromoted %d %d, dirty %d %d, persists %d %d, jobs %d %d, quarantined %d %d",
+			count, m.count, records, m.records, again, m.again, bytes, m.bytes, spills, m.spilled, unpromoted, m.unpromoted, dirty, m.dirty, persists, m.persists, jobs, m.jobs, quarantined, m.quarantined)
 	}
 	undone := 0
 	for i := range m.tracker.entries.len() {
@@ -202,7 +238,7 @@ func (m *Machine) checkAll() {
 			undone++
 		}
 	}
-	if undone != records+spills-replays {
+	if undone != records+spills-replays+public {
 		m.broken("I2", nil, "%d offsets are not done, %d are in hand and %d spilled", undone, records, spills)
 	}
 }

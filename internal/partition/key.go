@@ -20,6 +20,7 @@ const (
 	blocked                   // waits for its timer, then does what retry says
 	finishing                 // another prepared commit of its row is being finished
 	settingAside              // observations are being written to the quarantine table
+	settling                  // its dirty checkpoint is being persisted before the next step
 	onErrand                  // an operator's request waits for an answer
 	phases
 )
@@ -61,6 +62,7 @@ type job struct {
 	decided  bool // a result was accepted; kept over a rollback
 	commit   commit.Commit
 	composed bool  // commit is handed in, or waits to be handed in again
+	rebuild  bool  // what is decided is published already: it is compared, not published
 	attempt  bool  // a commit of this job was handed in once
 	counted  bool  // takes a place of Config.Jobs
 	floor    int64 // the ledger floor that holds while the commit is on its way
@@ -94,6 +96,7 @@ type key struct {
 	asked      int       // of them, from the first: asked for by the refetch that is out
 	job        *job
 	published  *published
+	dirty      *dirty // nil: the row has the checkpoint
 	cause      *cause
 	errand     *errand
 	sticky     *sticky         // who answered last, nil when that is forgotten
@@ -107,21 +110,22 @@ type key struct {
 	due          time.Time
 	older, newer *key // in the list of idle keys
 
-	holdAt, timerAt int // places in the heaps, -1 outside
-	attempts        int // failures in a row
-	phase           phase
-	retry           retry
-	place           int // of a record without a key
-	loaded          bool
-	expired         bool
-	quarantined     bool
-	alone           bool // restored by itself: the batch met an error that one key may have caused
-	thirsty         bool // queued for a refetch
-	listed          bool // in the list of idle keys
+	// Places in the heaps, -1 outside.
+	holdAt, timerAt, persistAt int
+	attempts                   int // failures in a row
+	phase                      phase
+	retry                      retry
+	place                      int // of a record without a key
+	loaded                     bool
+	expired                    bool
+	quarantined                bool
+	alone                      bool // restored by itself: the batch met an error that one key may have caused
+	thirsty                    bool // queued for a refetch
+	listed                     bool // in the list of idle keys
 }
 
 func newKey(name stream.Key) *key {
-	return &key{name: name, foreign: -1, holdAt: -1, timerAt: -1}
+	return &key{name: name, foreign: -1, holdAt: -1, timerAt: -1, persistAt: -1}
 }
 
 // push queues an item behind the others.
@@ -202,7 +206,7 @@ func (m *Machine) enter(k *key, p phase) {
 
 // rest lists an idle key for eviction; one of which nothing is known leaves at once.
 func (m *Machine) rest(k *key) {
-	if k.phase != idle || k.listed || k.head != nil || len(k.spill) > 0 || k.published != nil || k.foreign >= 0 {
+	if k.phase != idle || k.listed || k.head != nil || len(k.spill) > 0 || k.published != nil || k.dirty != nil || k.foreign >= 0 {
 		return
 	}
 	if !k.loaded && !k.quarantined {

@@ -23,6 +23,9 @@ type Start struct {
 	Anew commit.Anew
 	// Share is the partition's part of the process's admission; nil: only Config.Jobs bounds it.
 	Share *Share
+	// Rebuild are published entries at or above the frontier that no row covers: what they name is decided again, compared
+	// with what was published, and persisted (H6).
+	Rebuild []commit.Rebuild
 }
 
 // Machine is one partition's pure state machine. One goroutine steps it; it keeps no clock, starts nothing and
@@ -79,6 +82,14 @@ type Machine struct {
 	deadHolds   heap[*deadHold]
 	deadLetters map[int64]*deadHold
 
+	// Keys with published checkpoints that are not persisted; toPersist: those of which no persist is out.
+	dirty, persists int
+	toPersist       heap[*key]
+	persistAt       time.Time // after a failed persist: not before
+	persistFailures int       // in a row
+	proofs, proving []*key    // wait for a heartbeat that proves the ownership; those whose heartbeat is out
+	rebuild         map[stream.Key][]commit.Rebuild
+
 	promotions  fifo[promotion]
 	promoting   int // Promote effects out
 	quarantined int // keys in memory
@@ -114,6 +125,11 @@ func New(cfg Config, w Workload, s Start, now time.Time) *Machine {
 	m.deadHolds = heap[*deadHold]{
 		less:  func(a, b *deadHold) bool { return a.floor < b.floor },
 		place: func(d *deadHold) *int { return &d.at },
+	}
+	m.toPersist = heap[*key]{less: persistsBefore, place: func(k *key) *int { return &k.persistAt }}
+	m.rebuild = map[stream.Key][]commit.Rebuild{}
+	for _, r := range s.Rebuild {
+		m.rebuild[r.Entry.Key] = append(m.rebuild[r.Entry.Key], r)
 	}
 	m.tracker = newTracker(s.Frontier, m.releaseDead)
 	for _, offset := range s.Done {
@@ -164,6 +180,8 @@ func (m *Machine) take(in Input) {
 		m.result(in)
 	case Committed:
 		m.committed(in)
+	case Persisted:
+		m.persisted(in)
 	case Promoted:
 		m.promoted(in)
 	case Finished:

@@ -9,6 +9,10 @@ import (
 // quarantine stops one key for good: its failed observation and all that follow are written to the quarantine table
 // and then count as done, so that the frontier may pass them.
 func (m *Machine) quarantine(k *key, err error) {
+	if k.job != nil && k.job.rebuild {
+		m.rebuilt(k, commit.Plan{}, err) // it is published; what cannot be rebuilt is a reset to come
+		return
+	}
 	if !k.quarantined {
 		m.markQuarantined(k)
 		m.stats.QuarantinedKeys++

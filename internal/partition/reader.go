@@ -29,7 +29,7 @@ func (m *Machine) offer(r *stream.Record, again bool) {
 	switch m.tracker.look(r.Offset) {
 	case passed:
 		m.suppress(BelowFrontier)
-	case isDone, isDeadLetter:
+	case isPublic, isDone, isDeadLetter:
 		m.suppress(Covered)
 	case inHand:
 		// A second delivery of an offset in hand is dropped where it stands; the first alone completes it.

@@ -161,6 +161,10 @@ func (m *Machine) finish(k *key) {
 // finished goes on with the key's own row: whether its head is done, the row says and not the finishing (I11).
 func (m *Machine) finished(in Finished) {
 	k := m.keys[in.Key]
+	if k != nil && k.dirty != nil && k.dirty.finishing {
+		m.persistFinished(k, in.Err)
+		return
+	}
 	if k == nil || k.phase != finishing {
 		return
 	}

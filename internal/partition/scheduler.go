@@ -42,13 +42,18 @@ func (m *Machine) pump() {
 		m.next(k)
 	}
 	m.readRows()
+	m.persistDue()
+	m.prove()
 	m.askSpilled()
 	m.regulate()
 }
 
 // next takes the head of a ready key one step on.
 func (m *Machine) next(k *key) {
+	m.dropGone(k)
 	switch {
+	case m.mustSettle(k):
+		m.settle(k)
 	case k.errand != nil && !k.errand.begun && m.goOnErrand(k):
 	case k.head.poison != nil:
 		m.deadLetter(k)
@@ -56,6 +61,8 @@ func (m *Machine) next(k *key) {
 		// It stood behind a poison record when the row was read.
 		m.headCovered(k)
 		m.wake(k)
+	case m.rebuilds(k):
+		m.open(k)
 	case k.quarantined && (!k.head.released || k.errand == nil):
 		m.putAside(k)
 	default:

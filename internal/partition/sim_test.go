@@ -16,6 +16,7 @@ import (
 
 var (
 	seeds = flag.Int("seeds", 300, "how many seeds TestSim runs")
+	only  = flag.String("mode", "", "the one mode that TestSim runs its owners in: prepared, deferred or mixed; empty: by seed")
 	first = flag.Uint64("seed", 1, "the first seed that TestSim runs")
 )
 
@@ -45,6 +46,13 @@ func TestSim(t *testing.T) {
 	}
 }
 
+// The modes of a run's owners.
+const (
+	prepared = "prepared"
+	deferred = "deferred"
+	mixed    = "mixed" // each owner in another one than the owner before
+)
+
 // sim is one run: events in virtual time.
 type sim struct {
 	rng      *rand.Rand
@@ -57,6 +65,7 @@ type sim struct {
 	operator bool    // an operator releases and discards
 	remote   bool    // solvers are replicas that keep trips
 	trips    map[string]string
+	mode     string
 	fickle   bool // solvers of different owners decide differently
 	quiet    bool // no more faults: all must come to its end
 	current  *owner
@@ -181,6 +190,11 @@ func newSim(seed uint64) *sim {
 	for i := range 1 + s.rng.IntN(12) {
 		s.keys = append(s.keys, fmt.Sprintf("k%d", i))
 	}
+	s.mode = []string{prepared, deferred, mixed}[seed%3]
+	if *only != "" {
+		s.mode = *only
+	}
+	s.cfg.PersistCommits, s.cfg.Persists = 1+s.rng.IntN(5), 1+s.rng.IntN(5)
 	s.left = 50 + s.rng.IntN(200)
 	s.operator = s.rng.IntN(2) == 0
 	s.luck = rand.New(rand.NewPCG(seed, 12))
@@ -314,6 +328,7 @@ func (s *sim) recover(t *commit.Tenure) {
 			start.Failed = append(start.Failed, c.Key)
 		}
 	}
+	start.Rebuild = s.world.rebuild()
 	start.LedgerHighest = s.world.base + int64(len(s.world.ledger))
 	o := &owner{
 		tenure: t, position: start.Frontier.Next.Offset, requests: map[sending]string{}, commits: map[commit.ID]string{},
@@ -322,10 +337,12 @@ func (s *sim) recover(t *commit.Tenure) {
 	if s.credits != nil {
 		start.Share = s.credits.Join(func() { s.after(0, func() { s.give(o, Admitted{}) }) })
 	}
-	o.m = New(s.cfg, toy{budget: time.Millisecond}, start, s.now)
+	cfg := s.cfg
+	cfg.Deferred = s.mode == deferred || s.mode == mixed && t.Epoch%2 == 0
+	o.m = New(cfg, toy{budget: time.Millisecond}, start, s.now)
 	s.current = o
 	s.owners = append(s.owners, o)
-	s.trace("%s epoch %d starts at %s, floor %d, done %v, failed %v", s.now.Sub(toyStart()), t.Epoch, start.Frontier, start.LedgerFloor, start.Done, start.Failed)
+	s.trace("%s epoch %d starts at %s, floor %d, done %v, failed %v, rebuild %v", s.now.Sub(toyStart()), t.Epoch, start.Frontier, start.LedgerFloor, start.Done, start.Failed, start.Rebuild)
 	s.tick(o)
 	s.fetch(o)
 }
@@ -409,6 +426,8 @@ func isFenced(in Input) bool {
 		errs = append(errs, in.Err)
 	case Promoted:
 		errs = append(in.Errs, in.Err)
+	case Persisted:
+		errs = append(in.Errs, in.Err)
 	case Finished:
 		errs = append(errs, in.Err)
 	case FrontierSaved:
@@ -451,6 +470,8 @@ func (s *sim) effect(o *owner, e Effect) {
 		s.dispatch(o, e)
 	case Commit:
 		s.commit(o, e.Commit)
+	case Persist:
+		s.soon(func() { s.persist(o, e) })
 	case Promote:
 		s.soon(func() { s.promote(o, e) })
 	case Finish:
@@ -507,6 +528,15 @@ func (s *sim) drained(o *owner, r Report) {
 	}
 	if s.now.Before(o.m.deadline) && prepared > r.Prepared || r.Prepared > 0 && s.quiet && s.now.Before(o.m.deadline) {
 		s.world.fault("a drain reports %d prepared rows and leaves %d (A15)", r.Prepared, prepared)
+	}
+	dirty := 0
+	for k, all := range s.world.published {
+		if last := all[len(all)-1].Revision; !s.world.row(k).current.Revision.Covers(last) && !s.world.compacted[last.Offset] {
+			dirty++
+		}
+	}
+	if s.now.Before(o.m.deadline) && len(o.m.rebuild) == 0 && dirty > r.Dirty+r.Prepared {
+		s.world.fault("a drain reports %d dirty keys and leaves %d (A15)", r.Dirty, dirty)
 	}
 	if !s.quiet || s.world.saved.Frontier.Next.Offset < s.next {
 		s.current = nil
@@ -655,7 +685,7 @@ func (s *sim) commit(o *owner, c commit.Commit) {
 	}
 	s.soon(func() {
 		switch {
-		case c.NoRow:
+		case c.NoRow, c.Deferred:
 		case s.happens(0.5):
 			answer(0, errors.New("database away"))
 			return
@@ -684,6 +714,32 @@ func (s *sim) commit(o *owner, c commit.Commit) {
 			}
 		})
 	})
+}
+
+// persist writes checkpoints; a whole answer may be lost, and a verdict may be that of a row that somebody changed and put back.
+func (s *sim) persist(o *owner, e Persist) {
+	in := Persisted{Persists: e.Persists, Err: s.trouble()}
+	if in.Err == nil {
+		for _, p := range e.Persists {
+			var err error
+			switch {
+			case s.happens(0.3):
+				err = &commit.ConflictError{Key: p.Key, Want: p.Base}
+			case s.happens(0.3):
+				err = &commit.BusyError{Key: p.Key}
+			case s.happens(0.3):
+				err = errors.New("row locked")
+			}
+			if err == nil || s.world.fenced(o.tenure) != nil {
+				err = s.world.persist(p)
+			}
+			in.Errs = append(in.Errs, err)
+		}
+		if s.happens(1) {
+			in.Errs, in.Err = nil, errors.New("the answer was lost")
+		}
+	}
+	s.soon(func() { s.give(o, in) })
 }
 
 func (s *sim) promote(o *owner, e Promote) {

@@ -18,6 +18,7 @@ func (s *Stats) counters() []counter {
 		{"committed", &s.Committed}, {"terminal", &s.Terminals}, {"reset", &s.Resets}, {"conflict", &s.Conflicts},
 		{"fenced", &s.Fenced}, {"promoted", &s.Promoted}, {"blocked", &s.Blocked}, {"retried", &s.Retried},
 		{"quarantined_keys", &s.QuarantinedKeys}, {"quarantined_records", &s.QuarantinedRecords}, {"evicted", &s.Evicted},
+		{"persisted", &s.Persisted}, {"rebuilt", &s.Rebuilt}, {"diverged", &s.Diverged},
 		{"released", &s.Released}, {"discarded", &s.Discarded},
 		{"held", &s.Held}, {"late", &s.Late},
 	}

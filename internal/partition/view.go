@@ -13,7 +13,7 @@ type View struct {
 	Keys, Waiting, Active, Committing int
 	Blocked, Quarantined, Spilled     int
 	Held                              int // within Waiting: for admission
-	Unpromoted, Queued                int
+	Unpromoted, Dirty, Queued         int
 	QueuedBytes                       int64
 	OldestPending                     time.Time // zero: nothing pending
 	Paused                            bool
@@ -28,7 +28,7 @@ func (m *Machine) View() View {
 		Keys:     len(m.keys), Waiting: m.count[ready] + m.count[restoring] + m.count[onErrand] + m.count[held], Active: m.count[solving],
 		Committing: m.count[committing], Blocked: m.count[blocked] + m.count[finishing],
 		Quarantined: m.quarantined, Spilled: m.spilled, Held: m.count[held],
-		Unpromoted: m.unpromoted, Queued: m.records, QueuedBytes: m.bytes,
+		Unpromoted: m.unpromoted, Dirty: m.dirty, Queued: m.records, QueuedBytes: m.bytes,
 		OldestPending: m.tracker.oldest(), Paused: m.paused, Stats: m.stats, Reasons: maps.Clone(m.reasons),
 	}
 }
@@ -37,6 +37,7 @@ func (m *Machine) View() View {
 // exactly one of Queued, Poison, Suppressed, Deferred and SetAside; one whose key's row is not read yet does so when it is.
 type Stats struct {
 	Offered, Queued, Poison, Suppressed, Deferred, SetAside                 int64
+	Persisted, Rebuilt, Diverged                                            int64 // observations; Diverged: within Rebuilt
 	Coalesced, Missing                                                      int64 // Coalesced: within Deferred
 	Dispatched, Cached, TripMisses, Resent, Accepted, Parked                int64
 	Rejected, QuarantinedResults                                            int64

@@ -18,6 +18,9 @@ type Workload interface {
 	// Plan turns a decision into outputs and the next checkpoint. Next.Revision must be the observation's. An error is
 	// of class Permanent and quarantines the key.
 	Plan(k KeyState, o Observation, d Decision) (commit.Plan, error)
+	// Diverged gives a key's state when what was published cannot be rebuilt to the same bytes: its next commit announces a
+	// reset. The state may be one that the workload cannot read, or nil.
+	Diverged(state []byte) []byte
 	// DeadLetter is the record that tells of a poison record.
 	DeadLetter(id stream.Identity, epoch stream.Epoch, r *stream.Record, poison *commit.PoisonError) commit.Output
 }

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"strings"
 
 	"milepost/internal/commit"
 	"milepost/internal/stream"
@@ -38,6 +39,7 @@ type row struct {
 }
 
 type entry struct {
+	commit.Entry
 	key    stream.Key
 	rev    stream.Revision
 	noRow  bool
@@ -119,10 +121,65 @@ func (w *world) publish(t *commit.Tenure, c commit.Commit) (position int64, err 
 	if c.NoRow {
 		w.dead[c.Revision.Offset]++
 	} else {
+		if all := w.published[c.Key]; c.Deferred && len(all) > 0 && all[len(all)-1].Revision != c.Base {
+			w.fault("%s of %q is published over %s, the last one is %s (I5)", c.Revision, c.Key, c.Base, all[len(all)-1].Revision)
+		}
 		w.published[c.Key] = append(w.published[c.Key], c)
 	}
-	w.ledger = append(w.ledger, entry{key: c.Key, rev: c.Revision, noRow: c.NoRow}, entry{marker: true})
+	w.ledger = append(w.ledger, entry{Entry: commit.EntryOf(&c, nil), key: c.Key, rev: c.Revision, noRow: c.NoRow}, entry{marker: true})
 	return w.base + int64(len(w.ledger)) - 2, nil
+}
+
+// persist is Store.Persist for one checkpoint.
+func (w *world) persist(p commit.Persist) error {
+	if err := w.fenced(p.Tenure); err != nil {
+		return err
+	}
+	r := w.row(p.Key)
+	switch {
+	case r.prepared != nil:
+		return &commit.BusyError{Key: p.Key, Prepared: r.prepared.Revision}
+	case r.current.Revision == p.Next.Revision && string(r.current.State) == string(p.Next.State):
+		return nil
+	case r.current.Revision != p.Base:
+		return &commit.ConflictError{Key: p.Key, Want: p.Base, Actual: r.current.Revision}
+	}
+	is := false
+	for _, c := range w.published[p.Key] {
+		is = is || c.Revision == p.Next.Revision && (string(c.Next.State) == string(p.Next.State) || garbled(p.Next))
+	}
+	if !is {
+		w.fault("persist of %s of %q, state %s, which is not what was published (I6)", p.Next.Revision, p.Key, p.Next.State)
+	}
+	r.current = p.Next
+	return nil
+}
+
+// garbled says that a rebuilt state differed from the published one.
+func garbled(c commit.Checkpoint) bool { return strings.HasPrefix(string(c.State), "garbled") }
+
+// rebuild is what Recovery lists: the published entries at or above the frontier that no row covers.
+func (w *world) rebuild() []commit.Rebuild {
+	var all []commit.Rebuild
+	at := map[stream.Key]stream.Revision{}
+	for i, e := range w.ledger {
+		if w.base+int64(i) < w.saved.LedgerFloor || e.marker || e.noRow || e.rev.Compare(w.saved.Frontier.Next) < 0 {
+			continue
+		}
+		r := w.row(e.key)
+		if _, ok := at[e.key]; !ok {
+			at[e.key] = r.current.Revision
+		}
+		if at[e.key].Covers(e.rev) || r.discarded.Covers(e.rev) {
+			continue
+		}
+		if at[e.key] != e.Base {
+			w.fault("%s of %q in the ledger is over %s, its row or the entry before is at %s", e.rev, e.key, e.Base, at[e.key])
+		}
+		at[e.key] = e.rev
+		all = append(all, commit.Rebuild{Position: w.base + int64(i), Entry: e.Entry})
+	}
+	return all
 }
 
 func (w *world) promote(p commit.Promotion) error {
@@ -204,8 +261,11 @@ func (w *world) saveFrontier(f commit.FrontierWrite) error {
 
 // isDone reports whether a record's effect is durable.
 func (w *world) isDone(r *stream.Record) bool {
+	rev := stream.Revision{Generation: 1, Offset: r.Offset}
+	row := w.row(stream.Key(r.Key))
+	stored := row.current.Revision.Covers(rev) || row.prepared != nil && row.prepared.Revision.Covers(rev)
 	return w.dead[r.Offset] > 0 || w.aside[r.Offset] > 0 || w.discarded[r.Offset] || w.compacted[r.Offset] ||
-		w.isPublished(stream.Key(r.Key), stream.Revision{Generation: 1, Offset: r.Offset})
+		stored && w.isPublished(stream.Key(r.Key), rev)
 }
 
 func (w *world) quarantine(q commit.Quarantined, full bool) error {
@@ -242,5 +302,8 @@ func (w *world) restore(k stream.Key) commit.Restored {
 
 // cursed says that no retry can publish the commit, until it is mended.
 func (w *world) cursed(c commit.Commit) bool {
-	return (!w.mended || w.dead[c.Revision.Offset] > 0) && !c.NoRow && len(c.Outputs) > 0 && len(c.Outputs[0].Value) > 2 && string(c.Outputs[0].Value[:2]) == "!c"
+	if w.mended && w.dead[c.Revision.Offset] == 0 || c.NoRow || len(c.Outputs) == 0 {
+		return false
+	}
+	return strings.HasPrefix(string(c.Outputs[len(c.Outputs)-1].Value), "!c")
 }
