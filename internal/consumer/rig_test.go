@@ -369,6 +369,8 @@ func (tally) Plan(k partition.KeyState, o partition.Observation, d partition.Dec
 	}, nil
 }
 
+func (tally) Diverged(state []byte) []byte { return state }
+
 func (tally) DeadLetter(_ stream.Identity, _ stream.Epoch, r *stream.Record, _ *commit.PoisonError) commit.Output {
 	return commit.Output{Topic: "out.dead-letter", Key: r.Key, Value: r.Value}
 }

@@ -107,7 +107,7 @@ func (m *Machine) checkPhase(k *key) {
 	if timed != (k.timerAt >= 0) && !(m.draining && k.phase == blocked) {
 		m.broken("P3", k, "has a timer: %t", k.timerAt >= 0)
 	}
-	if (k.phase == idle) != (k.head == nil) && k.phase != blocked && k.phase != finishing && k.phase != onErrand && k.phase != settling {
+	if (k.phase == idle) != (k.head == nil && !k.gone) && k.phase != blocked && k.phase != finishing && k.phase != onErrand && k.phase != settling {
 		m.broken("P3", k, "%d are queued", k.queued)
 	}
 	running := k.phase == solving || k.phase == committing || k.phase == blocked && k.retry == commitAgain

@@ -120,6 +120,7 @@ type key struct {
 	expired                    bool
 	quarantined                bool
 	alone                      bool // restored by itself: the batch met an error that one key may have caused
+	gone                       bool // its row is needed without an observation: see findGone
 	thirsty                    bool // queued for a refetch
 	listed                     bool // in the list of idle keys
 }
@@ -154,7 +155,7 @@ func (k *key) pop() *item {
 // needsRow reports whether the key's next step waits for its stored row. A poison record needs none; an observation does,
 // also of a quarantined key: what the row covers is done and must not be put aside.
 func (k *key) needsRow() bool {
-	return !k.loaded && k.head != nil && k.head.poison == nil
+	return !k.loaded && (k.gone || k.head != nil && k.head.poison == nil)
 }
 
 // covers reports whether the observation is done for the key: its checkpoint contains it, or an operator discarded it.

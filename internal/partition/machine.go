@@ -268,6 +268,7 @@ func (m *Machine) tick() {
 		m.expire(k)
 	}
 	if !m.draining {
+		m.findGone()
 		m.promoteDue()
 		m.evict()
 	}

@@ -2,6 +2,8 @@ package partition
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"milepost/internal/commit"
 	"milepost/internal/stream"
@@ -16,10 +18,15 @@ func (m *Machine) rebuilds(k *key) bool {
 	return len(entries) > 0 && entries[0].Entry.Offsets[0] == k.head.record.Offset
 }
 
-// dropGone passes entries that the row covers, and those whose observation the log has lost: nothing can rebuild their state.
+// dropGone passes entries that the row covers, and those whose observation the log has lost, which a later one or the frontier
+// shows: nothing can rebuild their state.
 func (m *Machine) dropGone(k *key) {
-	if len(m.rebuild) == 0 || !k.loaded || k.head == nil || k.head.poison != nil || k.head.released {
+	if len(m.rebuild) == 0 || !k.loaded {
 		return
+	}
+	next := m.tracker.frontier
+	if k.head != nil && !k.head.released && k.head.poison == nil {
+		next = max(next, k.head.record.Offset)
 	}
 	for entries := m.rebuild[k.name]; len(entries) > 0; entries = m.rebuild[k.name] {
 		e := &entries[0].Entry
@@ -27,10 +34,30 @@ func (m *Machine) dropGone(k *key) {
 		case k.covers(m.revision(e.Offsets[len(e.Offsets)-1])):
 			m.popRebuild(k)
 			continue
-		case e.Offsets[0] >= k.head.record.Offset:
+		case e.Offsets[0] >= next:
 			return
 		}
 		m.isRebuilt(k, commit.Plan{}, fmt.Errorf("offset %d is no longer in the log", e.Offsets[0]))
+	}
+}
+
+// findGone reads the rows of keys that have nothing in hand and whose published observations the frontier has passed: the log has
+// lost them, so no record will bring the key here.
+func (m *Machine) findGone() {
+	if len(m.rebuild) == 0 || m.draining {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.rebuild)) {
+		if m.rebuild[name][0].Entry.Offsets[0] >= m.tracker.frontier {
+			continue
+		}
+		switch k := m.at(name, 0); {
+		case k.loaded:
+			m.dropGone(k)
+		case k.phase == idle:
+			k.gone = true
+			m.wake(k)
+		}
 	}
 }
 
@@ -66,6 +93,7 @@ func (m *Machine) isRebuilt(k *key, plan commit.Plan, err error) {
 	}
 	if err != nil {
 		m.stats.Diverged++
+		k.sticky = nil // what a replica keeps is another state
 		m.warn("rebuilt state differs from what was published", k, err)
 		state := plan.Next.State
 		if state == nil {

@@ -109,7 +109,8 @@ func (m *Machine) load(k *key, row *commit.Restored) {
 		k.foreign = -1
 	}
 	k.discarded = row.Discarded
-	k.loaded = true
+	k.loaded, k.gone = true, false
+	m.dropGone(k)
 	m.rehold(k)
 	m.dropCovered(k)
 	for k.head != nil && k.head.poison == nil && k.covers(k.head.obs.Identity.Revision) {

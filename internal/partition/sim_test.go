@@ -756,7 +756,12 @@ func (s *sim) quarantine(o *owner, e Quarantine) {
 	in := QuarantineSaved{Rows: e.Rows, Err: s.trouble()}
 	if in.Err == nil {
 		for _, q := range e.Rows {
-			err := s.trouble()
+			var err error
+			if n := len(in.Errs); n > 0 && in.Errs[n-1] != nil {
+				err = in.Errs[n-1] // one statement: what follows a refused one is refused too
+			} else {
+				err = s.trouble()
+			}
 			if err == nil {
 				err = s.world.quarantine(q, s.happens(0.2))
 			}

@@ -86,7 +86,6 @@ func (w toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
 		segment++
 		if state == "lost" || state == "expired" {
 			p.Outputs = append(p.Outputs, toyOutput(k, o, 0, "reset "+state))
-			state = "0:0"
 		}
 	}
 	next := toyFold(state, word, string(d.Answer))
@@ -96,6 +95,9 @@ func (w toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {
 }
 
 func toyFold(state, word, answer string) string {
+	if state == "lost" || state == "expired" {
+		state = "0:0"
+	}
 	var count, sum uint32
 	if _, err := fmt.Sscanf(state, "%d:%x", &count, &sum); err != nil {
 		panic(fmt.Sprintf("toy state %q: %v", state, err))
