@@ -48,7 +48,11 @@ func meaning(counter string) string {
 	case "fenced":
 		return "Partitions that another owner took."
 	case "persisted":
-		return "Deferred checkpoints that became durable."
+		return "Published observations whose checkpoint became durable (mode deferred, and what was rebuilt)."
+	case "rebuilt":
+		return "Published observations that were decided again after a takeover, to rebuild their state."
+	case "diverged":
+		return "Of rebuilt: those whose state differs from what was published; a reset follows."
 	case "promoted":
 		return "Published commits that were promoted at a tick; the others are folded into their key's next prepare."
 	case "blocked":

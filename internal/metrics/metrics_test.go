@@ -268,6 +268,8 @@ func (hostile) Plan(_ partition.KeyState, o partition.Observation, _ partition.D
 	return commit.Plan{Next: commit.Checkpoint{Revision: o.Identity.Revision, Segment: 1}, Reset: word, Terminal: word}, nil
 }
 
+func (hostile) Diverged(state []byte) []byte { return state }
+
 func (hostile) DeadLetter(_ stream.Identity, _ stream.Epoch, r *stream.Record, _ *commit.PoisonError) commit.Output {
 	return commit.Output{Topic: "dead", Value: r.Value}
 }
