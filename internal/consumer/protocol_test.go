@@ -108,6 +108,34 @@ func TestEpochProof(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 			}
 		}
+		// An acquisition that captured an epoch which has moved since captures it anew, for the same member only.
+		stale := &MemberError{MemberID: member, Generation: epoch - 1, Err: kerr.StaleMemberEpoch}
+		if next, ok := s.advanced(stale, member, epoch-1); !ok || next != epoch {
+			t.Errorf("advanced() = %d, %t, want %d", next, ok, epoch)
+		}
+		for name, c := range map[string]struct {
+			err    error
+			member string
+			epoch  int32
+		}{
+			"not moved": {stale, member, epoch}, "another member": {stale, "nobody", epoch - 1},
+			"unknown member": {&MemberError{Err: kerr.UnknownMemberID}, member, epoch - 1},
+		} {
+			if next, ok := s.advanced(c.err, c.member, c.epoch); ok {
+				t.Errorf("%s: advanced() = %d, want none", name, next)
+			}
+		}
+		facts, err := s.readFacts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tenures, err := s.swapAll(t.Context(), []stream.Partition{part(0)}, member, epoch-1, facts); err != nil || len(tenures) != 1 {
+			t.Errorf("swapAll() under an epoch that has moved = %v, %v, want one tenure", tenures, err)
+		}
+		if _, err := s.swapAll(t.Context(), []stream.Partition{part(0)}, "nobody", epoch-1, facts); err == nil {
+			t.Error("swapAll() of a member that does not exist passed")
+		}
+		r.eventually("it acquired again", func() bool { return p.running(1)() && r.epoch(0) > 2 })
 		if err := p.stop(); err != nil {
 			t.Error(err)
 		}
