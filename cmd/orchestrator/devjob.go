@@ -78,7 +78,7 @@ func (j *devJob) run(ctx context.Context, screen *screen) (*figures, error) {
 	built := make(chan *service, 1) // capacity 1: built once
 	ended := make(chan error, 1)    // capacity 1: ends once
 	go func() {
-		ended <- runService(worker, j.opts.service, j.graph, j.log, func(s *service) { built <- s })
+		ended <- runService(worker, j.opts.service, oneMap(j.graph), j.log, func(s *service) { built <- s })
 	}()
 	select {
 	case <-built:

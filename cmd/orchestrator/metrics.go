@@ -15,6 +15,7 @@ import (
 // meters are the worker's metrics and where they are read.
 type meters struct {
 	*metrics.Metrics
+	regions    *metrics.RegionMetrics
 	membership consumer.Membership
 	parts      atomic.Pointer[parts] // nil until the worker is built
 }
@@ -23,13 +24,25 @@ type meters struct {
 type parts struct {
 	consumer *consumer.Consumer
 	pipeline *commit.Pipeline
-	pool     *fleet.Pool
+	pools    *fleet.Pools
+	credits  *partition.Credits
+	version  func() int64 // of the catalog in force
 }
 
 func newMetrics(reg prometheus.Registerer) *meters {
 	m := &meters{Metrics: metrics.New(reg, metrics.Config{Reasons: reasons(), Turns: consumer.Turns()})}
 	m.Watch(m)
+	m.regions = metrics.NewRegions(reg, m.readRegions)
 	return m
+}
+
+// readRegions is what a scrape reads of the regions.
+func (m *meters) readRegions() metrics.Regions {
+	p := m.parts.Load()
+	if p == nil {
+		return metrics.Regions{Usage: []partition.Usage{{}, {Region: fleet.DefaultRegion}}}
+	}
+	return metrics.Regions{Usage: p.credits.Usage(), Version: p.version(), Graphs: p.pools.Graphs()}
 }
 
 // reasons are the workload's closed lists.
@@ -41,14 +54,12 @@ func reasons() partition.Lists {
 func (m *meters) observer(changed func()) consumer.Observer {
 	return consumer.Observer{
 		GroupChanged: changed, Acquired: m.Acquired, Recovered: m.Recovered, Ended: m.Ended, FetchError: m.FetchError,
-		Gap: m.Gap, Difference: m.Difference, DataLoss: m.DataLoss, Solved: m.Solved, Committed: m.Committed, Turned: m.Turned,
+		Gap: m.Gap, Difference: m.Difference, DataLoss: m.DataLoss, Solved: m.Solved, Committed: m.Committed, Turned: m.Turned, Late: m.regions.Late,
 	}
 }
 
 // watch lets scrapes read the running parts.
-func (m *meters) watch(c *consumer.Consumer, p *commit.Pipeline, pool *fleet.Pool) {
-	m.parts.Store(&parts{consumer: c, pipeline: p, pool: pool})
-}
+func (m *meters) watch(p parts) { m.parts.Store(&p) }
 
 // Partitions implements metrics.Source.
 func (m *meters) Partitions() []metrics.Partition {
@@ -76,7 +87,7 @@ func (m *meters) Waiting() map[string]int {
 	waiting := map[string]int{"prepare": 0, "publish": 0, "solve": 0}
 	if p := m.parts.Load(); p != nil {
 		waiting["prepare"], waiting["publish"] = p.pipeline.Depth()
-		waiting["solve"] = p.pool.Queued()
+		waiting["solve"] = p.pools.Queued()
 	}
 	return waiting
 }

@@ -152,14 +152,15 @@ type serviceOptions struct {
 	log   logOptions
 	dsn   telemetry.Secret
 
-	config, group, raw, prefix, workload, roadMap string
-	mode, publish, protocol, topics, start        string
-	onDataLoss                                    string
-	listen                                        string
-	lanes, solvers, replication                   int
-	rawPartitions, maxRecordBytes                 int32
-	sessionTimeout, maxAge, drainGrace            time.Duration
-	pooler                                        bool
+	config, group, raw, prefix, workload   string
+	roadMap, catalog                       string
+	mode, publish, protocol, topics, start string
+	onDataLoss                             string
+	listen                                 string
+	lanes, solvers, replication            int
+	rawPartitions, maxRecordBytes          int32
+	sessionTimeout, maxAge, drainGrace     time.Duration
+	pooler                                 bool
 }
 
 func (o *serviceOptions) flags(fs *pflag.FlagSet) {
@@ -172,6 +173,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.prefix, "prefix", "milepost", "prefix of our own topics: PREFIX.matched, PREFIX.ledger, PREFIX.dead-letter")
 	fs.StringVar(&o.workload, "workload", "fleet", "what records mean: fleet")
 	fs.StringVar(&o.roadMap, "map", "", "road map: an OSM extract (.osm.pbf, .osm, .osm.gz, .osm.bz2)")
+	fs.StringVar(&o.catalog, "catalog", "", "in place of --map: TOML `file` with regions, each on a map of its own; read again on SIGHUP")
 	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared")
 	fs.StringVar(&o.publish, "publish", "transactional", "publication: transactional (exactly once) or idempotent (at least once, repeats are the same bytes)")
 	fs.StringVar(&o.protocol, "protocol", "classic", "group protocol: classic, or consumer (KIP-848, brokers from 4.3; its session time-out is the brokers' setting)")
@@ -209,10 +211,13 @@ func (o *serviceOptions) validate() error {
 	oneOf("topics", o.topics, "create", "check")
 	oneOf("start", o.start, "earliest", "latest")
 	oneOf("on-data-loss", o.onDataLoss, "stop", "reset")
-	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap, "group": o.group, "raw": o.raw, "prefix": o.prefix} {
+	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap + o.catalog, "group": o.group, "raw": o.raw, "prefix": o.prefix} {
 		if value == "" {
 			problems = append(problems, fmt.Errorf("--%s must be set (or %s)", flag, envName(flag)))
 		}
+	}
+	if o.roadMap != "" && o.catalog != "" {
+		problems = append(problems, errors.New("--map and --catalog exclude each other"))
 	}
 	if len(o.kafka.brokers) == 0 {
 		problems = append(problems, errors.New("--brokers must name at least one host:port"))

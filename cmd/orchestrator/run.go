@@ -22,9 +22,13 @@ func newRun(io streams) *cobra.Command {
 		Long: `Run a worker of the group. Start as many as you like: Kafka spreads the partitions over them, Postgres fences every
 write. SIGTERM or Ctrl-C drains: what is in hand is finished, the partitions are released, the exit code is 0.
 
+With --catalog the worker serves several regions, each on its own road map. SIGHUP reads the file again: a good one with a higher
+version comes into force while vehicles drive, any other changes nothing.
+
 A database or broker that is away, at the start or later, is waited for; nothing is lost meanwhile.`,
 		Example: `  orchestrator migrate up --dsn postgres://milepost@db/milepost
   orchestrator run --brokers kafka:9092 --dsn postgres://milepost@db/milepost --map delaware.osm.pbf
+  orchestrator run --brokers kafka:9092 --dsn postgres://milepost@db/milepost --catalog regions.toml
   MILEPOST_DSN=… orchestrator run --config milepost.toml --topics create --raw-partitions 12`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,11 +42,11 @@ A database or broker that is away, at the start or later, is waited for; nothing
 			if err != nil {
 				return err
 			}
-			graph, err := loadMap(cmd.Context(), opts.roadMap, log)
+			t, err := loadTerritory(cmd.Context(), &opts, log)
 			if err != nil {
 				return err
 			}
-			return runService(cmd.Context(), opts, graph, log, nil)
+			return runService(cmd.Context(), opts, t, log, nil)
 		},
 	}
 	opts.flags(cmd.Flags())

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,7 +26,6 @@ import (
 	"milepost/internal/partition"
 	"milepost/internal/pgstore"
 	"milepost/internal/publish"
-	"milepost/internal/roadnet"
 	"milepost/internal/telemetry"
 )
 
@@ -42,7 +43,6 @@ type service struct {
 	opts serviceOptions
 	log  *slog.Logger
 
-	graph     *roadnet.Graph
 	registry  *prometheus.Registry
 	metrics   *meters
 	server    *telemetry.Server
@@ -50,14 +50,20 @@ type service struct {
 	admin     *kgo.Client
 	publisher *publish.Publisher
 	pipeline  *commit.Pipeline
-	pool      *fleet.Pool
+	pools     *fleet.Pools
+	credits   *partition.Credits
 	consumer  *consumer.Consumer
+
+	fleet     fleet.Config
+	territory atomic.Pointer[territory] // in force
+	reloading sync.Mutex                // one catalog at a time
 }
 
 // runService builds a worker from its settings and runs it until ctx ends and it has drained. started, when set, is called with the
 // service once it is built.
-func runService(ctx context.Context, opts serviceOptions, graph *roadnet.Graph, log *slog.Logger, started func(*service)) error {
-	s := &service{opts: opts, log: log, graph: graph, registry: prometheus.NewRegistry()}
+func runService(ctx context.Context, opts serviceOptions, t *territory, log *slog.Logger, started func(*service)) error {
+	s := &service{opts: opts, log: log, registry: prometheus.NewRegistry()}
+	s.territory.Store(t)
 	if err := s.build(ctx); err != nil {
 		s.close()
 		if ctx.Err() != nil {
@@ -183,17 +189,8 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	cfg := fleet.DefaultConfig()
 	topics := publish.Topics{Prefix: s.opts.prefix}
 	cfg.Group, cfg.MatchedTopic, cfg.DeadLetterTopic, cfg.MaxAge = s.opts.group, topics.Matched(), topics.DeadLetter(), s.opts.maxAge
-	workload, err := fleet.New(cfg, fleet.OneMap(fleet.MapOf(s.graph)))
-	if err != nil {
-		return usage(err)
-	}
-	s.pool, err = fleet.NewPool(cmp.Or(s.opts.solvers, runtime.GOMAXPROCS(0)), 4096, func() (*fleet.Solver, error) {
-		m, err := mapmatch.New(s.graph, mapmatch.DefaultConfig())
-		if err != nil {
-			return nil, err
-		}
-		return fleet.NewSolver(m, s.graph.Hash()), nil
-	})
+	s.fleet = cfg
+	workload, err := s.buildSolvers()
 	if err != nil {
 		return usage(err)
 	}
@@ -215,14 +212,32 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},
-		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: solver{s.pool}, Workload: s.metrics.Workload(workload),
+		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: solver{s.pools}, Workload: workload, Admission: s.credits,
 		Membership: &s.metrics.membership, Rand: rand.Reader, Log: s.log, Observer: s.metrics.observer(s.publisher.Notify),
 	})
 	if err != nil {
 		return usage(err)
 	}
-	s.metrics.watch(s.consumer, s.pipeline, s.pool)
+	s.metrics.watch(parts{
+		consumer: s.consumer, pipeline: s.pipeline, pools: s.pools, credits: s.credits,
+		version: func() int64 { return s.territory.Load().atlas.Version() },
+	})
+	s.server.Handle("POST /catalog/reload", s.serveReload)
 	return nil
+}
+
+// buildSolvers makes admission and the pools, and brings the territory into force.
+func (s *service) buildSolvers() (partition.Workload, error) {
+	t := s.territory.Load()
+	s.credits = partition.NewCredits(t.credits())
+	var err error
+	s.pools, err = fleet.NewPools(fleet.PoolsConfig{
+		Solvers: cmp.Or(s.opts.solvers, runtime.GOMAXPROCS(0)), Queue: 4096, Linger: graphLinger(), Matcher: mapmatch.DefaultConfig(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.putInForce(t)
 }
 
 // backoff waits before a try of recovery: 100 ms doubling to 2 s.
@@ -240,9 +255,10 @@ func backoff(ctx context.Context, attempt int) error {
 func (s *service) run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var below errgroup.Group
-	below.Go(func() error { return s.pool.Run(work) })
+	below.Go(func() error { return s.pools.Run(work) })
 	below.Go(func() error { return s.pipeline.Run(work) })
 	below.Go(func() error { return s.server.Run(work) })
+	below.Go(func() error { return s.reloads(work) })
 	err := s.consumer.Run(ctx)
 	stop()
 	return errors.Join(err, below.Wait())
@@ -267,9 +283,9 @@ func (s *service) close() {
 	}
 }
 
-// solver hands dispatched jobs to the pool.
-type solver struct{ pool *fleet.Pool }
+// solver hands dispatched jobs to the pools.
+type solver struct{ pools *fleet.Pools }
 
 func (s solver) Submit(job partition.Dispatch, done func(partition.Decision, error)) bool {
-	return s.pool.Submit(job.Request, done)
+	return s.pools.Submit(job.Request, done)
 }

@@ -17,6 +17,7 @@ import (
 type Server struct {
 	listener net.Listener
 	server   *http.Server
+	mux      *http.ServeMux
 }
 
 // Listen binds the address at once, so that a taken port is an error of the start. ready returns nil when the process
@@ -30,7 +31,7 @@ func Listen(address string, gatherer prometheus.Gatherer, ready func() error, lo
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))
-	return &Server{listener: l, server: &http.Server{
+	return &Server{listener: l, mux: mux, server: &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 	}}, nil
 }
@@ -44,6 +45,9 @@ func answer(w http.ResponseWriter, err error) {
 	}
 	fmt.Fprintln(w, "ok")
 }
+
+// Handle adds what an operator may ask of the process; see http.ServeMux for the pattern.
+func (s *Server) Handle(pattern string, h http.HandlerFunc) { s.mux.HandleFunc(pattern, h) }
 
 // Address is where the server listens; the port is real also where 0 was asked for.
 func (s *Server) Address() string { return s.listener.Addr().String() }

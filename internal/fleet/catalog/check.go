@@ -15,6 +15,7 @@ const (
 	maxRegions  = 1000
 	maxLanes    = 256
 	maxReplicas = 10_000
+	reserved    = "all"
 )
 
 // check turns what was read into a catalog and reports what is wrong with it.
@@ -71,6 +72,9 @@ func (p *reader) region(s *section) (r Region, coverage []int) {
 	r.ID = f.text("id", "", true)
 	if r.ID != "" && !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(r.ID) {
 		p.problem(s.settings["id"].line, "id %q must be 1 to 63 of a-z, 0-9 and -, for topics and labels are named after it", r.ID)
+	}
+	if r.ID == reserved {
+		p.problem(s.settings["id"].line, "id %q stands for all regions together", r.ID)
 	}
 	r.Graph = f.text("graph", "", true)
 	r.Box = f.box("bbox")
