@@ -13,6 +13,8 @@ SEED    ?= $(shell date +%s)
 T       ?= 10s
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOTALS  ?=
+# Groups of docs/requirements.md of which every identifier has its test.
+COMPLETE = I,M
 
 tool     = $(GO) tool -modfile=tools/$(1).mod $(1)
 REPORT   = $(GO) run ./tools/testreport $(if $(TOTALS),-totals $(TOTALS))
@@ -97,6 +99,10 @@ generate: ## protobuf code and the package table of ARCHITECTURE.md
 .PHONY: verify
 verify: ## generated files, go.mod and documents are up to date
 	@.ci/verify.sh
+
+.PHONY: requirements
+requirements: ## which tests prove which requirement: make requirements [GROUPS=A,I,F]
+	@$(GO) run ./tools/requirements -groups "$(or $(GROUPS),$(COMPLETE))"
 
 .PHONY: up
 up: ## Kafka, Postgres and one worker in containers

@@ -19,6 +19,10 @@ go mod tidy -diff || say "go.mod is not tidy: go mod tidy"
 go mod verify >/dev/null || say "a module in the cache differs from go.sum"
 go test -C tools/promcheck -count=1 ./... || say "deploy/ asks for metrics that do not exist: go test -C tools/promcheck ."
 go test -count=1 . || say "the rules of arch_test.go and docs_test.go"
+if ! make requirements >"$scratch/requirements"; then
+	grep -B 1 'MISSING\|NOT NEEDED' "$scratch/requirements"
+	say "a requirement without a test: make requirements"
+fi
 for script in .ci/*.sh .ci/run; do
 	bash -n "$script" || say "$script does not parse"
 done

@@ -358,7 +358,7 @@ func TestStopBreaksOffRecovery(t *testing.T) {
 	})
 }
 
-// P8: a partition that is fenced again and again is acquired three times quickly, then stops alone, and is tried again calmly.
+// P8, F16: a partition that is fenced again and again is acquired three times quickly, then stops alone, and is tried again calmly.
 func TestFencedAgainAndAgain(t *testing.T) {
 	onProtocols(t, 2, func(r *rig) {
 		t := r.t

@@ -141,7 +141,7 @@ func TestZombieComesBack(t *testing.T) {
 	})
 }
 
-// P29: a frontier that retention has overtaken stops its partition with both offsets named; the other one goes on.
+// P29, F7, F16: a frontier that retention has overtaken stops its partition with both offsets named; the other one goes on.
 func TestRetentionOvertakes(t *testing.T) {
 	for _, live := range []bool{false, true} {
 		name := map[bool]string{false: "while away", true: "while fetching"}[live]
@@ -258,7 +258,7 @@ func TestFencedDuringDrain(t *testing.T) {
 	})
 }
 
-// A15: database and broker away at the start and in the middle: the process says so, waits and goes on; nothing is lost.
+// A15, F27: database and broker away at the start and in the middle: the process says so, waits and goes on; nothing is lost.
 func TestOutages(t *testing.T) {
 	onProtocols(t, 1, func(r *rig) {
 		t := r.t

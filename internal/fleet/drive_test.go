@@ -343,7 +343,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// A11: a gap ends the segment: what was open of it becomes final in the same event, before the match of the new segment, and nothing is
+// A11, I10: a gap ends the segment: what was open of it becomes final in the same event, before the match of the new segment, and nothing is
 // retracted. Each final place comes once (I9).
 func TestGapClosesTheSegment(t *testing.T) {
 	d := newDrive(t, config())
@@ -398,7 +398,7 @@ func TestTeleportAndOutlier(t *testing.T) {
 	}
 }
 
-// A11, M16, F12: the matcher's own break is a reset too; the numbers go on, and the former segment is closed whole.
+// A11, M16, F12, I10: the matcher's own break is a reset too; the numbers go on, and the former segment is closed whole.
 func TestMatcherBreakIsReset(t *testing.T) {
 	d := newDrive(t, config())
 	var track fleet.Track

@@ -20,7 +20,7 @@ type schemaNode struct {
 	Defs       map[string]schemaNode      `json:"$defs"`
 }
 
-// Design 10, A11: the published schema has the fields of the event's types, and the closed lists of the code; the page names every reason.
+// Design 10, A11, F23: the published schema has the fields of the event's types, and the closed lists of the code; the page names every reason.
 func TestPublishedFormats(t *testing.T) {
 	b, err := os.ReadFile("../../docs/formats/matched.schema.json")
 	if err != nil {

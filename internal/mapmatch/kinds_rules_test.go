@@ -164,7 +164,7 @@ func TestM37_WideRoad(t *testing.T) {
 	}
 }
 
-// M38: an accuracy that asks for more than is searched says so.
+// M38, F32: an accuracy that asks for more than is searched says so.
 func TestM38_ClampedAccuracy(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(1000,0); C(0,250)-D(1000,250)")
 	d := run(t, m, []fix{{x: 0, y: 5, at: 0, acc: 300}, {x: 100, y: 5, at: 10, acc: 5}, {x: 300, y: 120, at: 30, acc: 300}})
@@ -174,7 +174,7 @@ func TestM38_ClampedAccuracy(t *testing.T) {
 	d.is("third is", d.results[2].Disposition, OffRoad) // a road 120 m away is not searched for
 }
 
-// M41: at a cusp the direction of the road is that at the place, headings count softly, and below 3 m/s not at all.
+// M41, F32: at a cusp the direction of the road is that at the place, headings count softly, and below 3 m/s not at all.
 func TestM41_CuspAndHeadingNoise(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-V(300,300)-B(600,0)")
 	d := run(t, m, []fix{

@@ -95,7 +95,7 @@ func impatient(seed uint64) Config {
 	return cfg
 }
 
-// I9, M18: over random drives every observation that got a place is final exactly once, in order; paths are connected after every
+// I9, M18, F2: over random drives every observation that got a place is final exactly once, in order; paths are connected after every
 // step; what a consumer puts together ends at the provisional place and begins at the last final one.
 func TestFinalsPartitionTheDrive(t *testing.T) {
 	m := town(t)

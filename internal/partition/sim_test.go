@@ -22,7 +22,7 @@ var (
 
 // TestSim runs the machine against a world that delays, loses, doubles and refuses, with crashes at every effect,
 // drains, takeovers, zombies and new catalogs, and compares what was published with a naive sequential model: A2–A5, A8–A12,
-// A14–A16, I1–I8, I11–I16, H4, P2, P11, P12, P14, P26, P27, F17, F18.
+// A14–A16, I1–I8, I11–I16, H4, P2, P11, P12, P14, P26, P27, F4, F14, F17, F18.
 func TestSim(t *testing.T) {
 	var total Stats
 	for seed := *first; seed < *first+uint64(*seeds); seed++ {

@@ -102,7 +102,7 @@ func TestConnectGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
-// S2, S8, P36: whatever the database's defaults, our sessions are read committed, commit synchronously and bound every wait.
+// S2, S8, P36, F22: whatever the database's defaults, our sessions are read committed, commit synchronously and bound every wait.
 func TestSessionSettings(t *testing.T) {
 	dsn := migrated(t)
 	admin := connect(t, dsn)

@@ -34,7 +34,7 @@ func refusedBy(t *testing.T, err error, owner stream.Epoch) {
 	}
 }
 
-// P1, I13: a write of the former owner that arrives while the acquisition is under way waits for it and is refused; no
+// P1, I13, F6: a write of the former owner that arrives while the acquisition is under way waits for it and is refused; no
 // update and no insert of it lands.
 func TestWriteDuringAcquisitionIsRefused(t *testing.T) {
 	dsn := migrated(t)

@@ -20,7 +20,7 @@ func next(partitions int32, starts map[int32]int64) pgstore.Generation {
 	}
 }
 
-// H7(a), P31: opening a topic generation is one transaction: every epoch grows, a write of the former owner is refused, topic
+// H7(a), P31, F13: opening a topic generation is one transaction: every epoch grows, a write of the former owner is refused, topic
 // generation and frontier move together, and what stood prepared still stands.
 func TestOpenGeneration(t *testing.T) {
 	dsn := migrated(t)

@@ -13,7 +13,7 @@ import (
 	"milepost/internal/stream"
 )
 
-// A11, A13, P25, H13: both modes pass the suite that the memory broker passes, on kfake and on a real broker.
+// A11, P25, H13: both modes pass the suite that the memory broker passes, on kfake and on a real broker.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []commit.PublishMode{commit.Transactional, commit.Idempotent} {

@@ -129,7 +129,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// H1: a zombie that passed every check before publishes nothing once the acquirer has swapped the epoch and initialised
+// H1, F5: a zombie that passed every check before publishes nothing once the acquirer has swapped the epoch and initialised
 // its lanes: its lane is fenced, and the next one reads the newer epoch.
 func TestZombie(t *testing.T) {
 	t.Parallel()

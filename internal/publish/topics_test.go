@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Topics are made once, checked ever after, and their ids and partition counts are what the claims carry (P31, H12).
+// F24: topics are made once, checked ever after, and their ids and partition counts are what the claims carry (P31, H12).
 func TestEnsureTopics(t *testing.T) {
 	t.Parallel()
 	onBrokers(t, func(r *rig) {

@@ -38,7 +38,7 @@ func get(t *testing.T, url string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-// A20, E5: health, readiness with the reason, metrics of the given registry; the server ends with its context.
+// A20, E5, F27: health, readiness with the reason, metrics of the given registry; the server ends with its context.
 func TestServer(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "milepost_things_total", Help: "things"})
