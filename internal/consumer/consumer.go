@@ -24,6 +24,7 @@ type Consumer struct {
 
 	// Shared by all workers, so that partitions' writes share statements.
 	promotions  *batcher[promotion]
+	persists    *batcher[persisting]
 	frontiers   *batcher[frontierSave]
 	quarantines *batcher[quarantining]
 
@@ -58,12 +59,14 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 func (c *Consumer) Run(ctx context.Context) error {
 	// The work outlives the intake: drains run after ctx has ended.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.persists = newBatcher(1, 100, func(b []persisting) { c.persist(work, b) })
 	c.promotions = newBatcher(1, 1000, func(b []promotion) { c.promote(work, b) })
 	c.frontiers = newBatcher(1, 1000, func(b []frontierSave) { c.saveFrontiers(work, b) })
 	c.quarantines = newBatcher(1, 200, func(b []quarantining) { c.quarantine(work, b) })
 	defer func() {
 		stop()
 		c.promotions.wait()
+		c.persists.wait()
 		c.frontiers.wait()
 		c.quarantines.wait()
 	}()

@@ -171,6 +171,8 @@ func (d *driver) run1(ctx context.Context, e partition.Effect) {
 		d.submit(e)
 	case partition.Promote:
 		d.s.c.promotions.add(promotion{mail: d.mail, items: e.Promotions})
+	case partition.Persist:
+		d.s.c.persists.add(persisting{mail: d.mail, items: e.Persists})
 	case partition.SaveFrontier:
 		d.s.c.frontiers.add(frontierSave{w: d.worker, write: e.Write, began: time.Now()})
 	case partition.Quarantine:

@@ -8,10 +8,15 @@ import (
 	"milepost/internal/partition"
 )
 
-// promotion, frontierSave and quarantining are effects that share a statement with those of other partitions.
+// promotion, persisting, frontierSave and quarantining are effects that share a statement with those of other partitions.
 type promotion struct {
 	mail  *mailbox
 	items []commit.Promotion
+}
+
+type persisting struct {
+	mail  *mailbox
+	items []commit.Persist
 }
 
 type frontierSave struct {
@@ -36,6 +41,24 @@ func (c *Consumer) promote(work context.Context, batch []promotion) {
 	errs, err := c.deps.Store.Promote(ctx, all)
 	for _, p := range batch {
 		in := partition.Promoted{Promotions: p.items, Err: err}
+		if err == nil {
+			in.Errs, errs = errs[:len(p.items):len(p.items)], errs[len(p.items):]
+		}
+		p.mail.post(in)
+	}
+}
+
+// persist makes many partitions' published checkpoints durable in one statement and answers each with its own verdicts.
+func (c *Consumer) persist(work context.Context, batch []persisting) {
+	ctx, cancel := context.WithTimeout(work, c.cfg.RequestTimeout)
+	defer cancel()
+	var all []commit.Persist
+	for _, p := range batch {
+		all = append(all, p.items...)
+	}
+	errs, err := c.deps.Store.Persist(ctx, all)
+	for _, p := range batch {
+		in := partition.Persisted{Persists: p.items, Err: err}
 		if err == nil {
 			in.Errs, errs = errs[:len(p.items):len(p.items)], errs[len(p.items):]
 		}
