@@ -139,7 +139,7 @@ func TestSettingsErrors(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, verb := range []string{
 		"", "catalog", "catalog check", "catalog show", "catalog reload", "match", "replay", "migrate", "config", "version", "dev", "run", "status", "partition", "partition list", "partition show",
-		"partition seek", "partition reset", "partition ledger", "quarantine", "quarantine list", "quarantine show", "quarantine release", "quarantine discard", "doctor",
+		"partition seek", "partition reset", "partition ledger", "quarantine", "quarantine list", "quarantine show", "quarantine release", "quarantine discard",
 	} {
 		args := []string{"--help"}
 		name := "orchestrator"
