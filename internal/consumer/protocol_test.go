@@ -198,7 +198,7 @@ func TestForeignHeartbeatAtEpochZero(t *testing.T) {
 			join := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 			join.Group, join.MemberID, join.MemberEpoch, join.RebalanceTimeoutMillis = groupName, member, 0, 60_000
 			join.SubscribedTopicNames, join.Topics = []string{rawTopic}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
-			join.ServerAssignor = kmsg.StringPtr("uniform")
+			join.ServerAssignor = new("uniform")
 			resp, err := join.RequestWith(t.Context(), r.client)
 			if err == nil {
 				err = kerr.ErrorForCode(resp.ErrorCode)

@@ -168,8 +168,9 @@ func TestManyTransactions(t *testing.T) {
 			ids[id] = true
 		}
 		t.Logf("%d transactions, the slowest took %s, %d producer ids, %d initialisations", n, slowest, len(ids), inits)
-		if inits != 2 {
-			t.Errorf("%d initialisations for two lanes", inits)
+		// Up to the last epoch nothing but the start initialises a lane; past it, and over many minutes, a few may be made anew.
+		if most := 2 + int(n/2000); inits < 2 || inits > most {
+			t.Errorf("%d initialisations for two lanes, want 2 to %d", inits, most)
 		}
 		if slowest > 10*time.Second {
 			t.Errorf("a transaction took %s", slowest)

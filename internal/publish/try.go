@@ -47,7 +47,7 @@ func (p *Publisher) epochs(ctx context.Context, l *lane, b *batchState, part []i
 		t := b.commits[i].Tenure
 		// A dead letter was not prepared, so nothing has asked Postgres yet; and without transactions a lane that is not initialised anew
 		// is not stopped by a newer owner either.
-		if _, known := l.verified[t]; known && !(l.plain && b.commits[i].NoRow) {
+		if _, known := l.verified[t]; known && (!l.plain || !b.commits[i].NoRow) {
 			continue
 		}
 		if _, twice := seen[t]; !twice {

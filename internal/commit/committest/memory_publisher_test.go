@@ -43,7 +43,7 @@ func TestMemoryBrokerConforms(t *testing.T) {
 // T2: what the memory broker is told to refuse is in nobody's view: not visible, not in the ledger.
 func TestMemoryBrokerFault(t *testing.T) {
 	b := committest.NewMemoryBroker(1)
-	b.Fault = func(c *commit.Commit) error { return commit.ErrPermanent }
+	b.Fault = func(*commit.Commit) error { return commit.ErrPermanent }
 	s := committest.NewMemoryStore()
 	tn := committest.Own(t, s, committest.Part(0), "a", 1)
 	out, err := b.Publish(t.Context(), 0, []commit.Commit{committest.CommitOf(tn, "k", -1, 100)})

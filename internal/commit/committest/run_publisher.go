@@ -146,7 +146,7 @@ func (p *Publishing) wantVisible(t *testing.T, topic string, repeats bool, batch
 		}
 	}
 	for name := range want {
-		if n := got[name]; n != 1 && !(repeats && n > 1) {
+		if n := got[name]; n < 1 || n > 1 && !repeats {
 			t.Errorf("%s is visible %d times", name, n)
 		}
 	}
@@ -388,7 +388,7 @@ func testUnanswered(t *testing.T, p *Publishing, done bool) {
 	p.wantVisible(t, p.Topic, idempotent, earlier, batch)
 	for part, want := range map[stream.Partition]int{t0.Partition: 3, t1.Partition: 2} {
 		// Without transactions an entry that was not answered may stand twice: it says the same.
-		if got, _ := p.entries(t, part, out.Positions[part]); len(got) != want && !(idempotent && len(got) > want) {
+		if got, _ := p.entries(t, part, out.Positions[part]); len(got) < want || len(got) > want && !idempotent {
 			t.Errorf("%s: %d entries from the position given, want %d", part, len(got), want)
 		}
 	}
