@@ -92,9 +92,10 @@ vuln: ## known vulnerabilities in what we call
 	@.ci/vuln.sh
 
 .PHONY: generate
-generate: ## protobuf code and the package table of ARCHITECTURE.md
+generate: ## protobuf code, the package table of ARCHITECTURE.md, docs/config.md
 	$(call tool,buf) generate
 	$(GO) test . -run TestArchitectureQuotesTheTable -update
+	$(GO) test ./cmd/orchestrator -run TestConfigPage -rewrite
 
 .PHONY: verify
 verify: ## generated files, go.mod and documents are up to date
