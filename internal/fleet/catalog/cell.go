@@ -28,10 +28,20 @@ func CellAt(lon, lat float64) Cell {
 	return c
 }
 
+// axis gives the stretch of an axis that holds a value. Edges are exact, the quotient is not: it may be one off beside an edge.
 func axis(v, width float64) uint32 {
-	n := math.Floor((v/width + 0.5) * axisCells)
-	return uint32(min(max(n, 0), axisCells-1))
+	n := min(max(math.Floor((v/width+0.5)*axisCells), 0), axisCells-1)
+	switch {
+	case v < edge(n, width) && n > 0:
+		n--
+	case v >= edge(n+1, width) && n < axisCells-1:
+		n++
+	}
+	return uint32(n)
 }
+
+// edge is where the n-th stretch of an axis begins.
+func edge(n, width float64) float64 { return (n/axisCells - 0.5) * width }
 
 // ParseCell reads a cell's name.
 func ParseCell(name string) (Cell, error) {
@@ -66,6 +76,5 @@ func (c Cell) Bounds() (west, south, east, north float64) {
 		x = x<<1 | uint32(c>>(2*i+1)&1)
 		y = y<<1 | uint32(c>>(2*i)&1)
 	}
-	edge := func(n uint32, width float64) float64 { return (float64(n)/axisCells - 0.5) * width }
-	return edge(x, 360), edge(y, 180), edge(x+1, 360), edge(y+1, 180)
+	return edge(float64(x), 360), edge(float64(y), 180), edge(float64(x+1), 360), edge(float64(y+1), 180)
 }

@@ -24,11 +24,15 @@ func Parse(name string, text []byte) (*Catalog, error) {
 		p.problem(0, "the file has %d bytes, %d are allowed", len(text), maxBytes)
 		return nil, p.failure()
 	}
-	if !p.wellFormed() {
+	malformed := p.malformed()
+	if len(p.problems) > 0 {
 		return nil, p.failure()
 	}
 	p.read()
 	c := p.check()
+	if malformed != nil && len(p.problems) == 0 {
+		p.problem(0, "not TOML: %v", malformed)
+	}
 	if len(p.problems) > 0 {
 		return nil, p.failure()
 	}
@@ -69,20 +73,17 @@ func (p *reader) failure() error {
 	return &Error{Name: p.name, Problems: p.problems}
 }
 
-// wellFormed leaves syntax, and names that are given twice, to the library's own decoder.
-func (p *reader) wellFormed() bool {
+// malformed leaves syntax to the library's own decoder. Of names that are given twice it does not know the line: that error is returned,
+// for the case that read finds no fault.
+func (p *reader) malformed() error {
 	var any map[string]any
 	err := toml.Unmarshal(p.text, &any)
-	if err == nil {
-		return true
-	}
-	line := 0
 	var broken *toml.DecodeError
 	if errors.As(err, &broken) {
-		line, _ = broken.Position()
+		line, _ := broken.Position()
+		p.problem(line, "not TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
 	}
-	p.problem(line, "not TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
-	return false
+	return err
 }
 
 // read takes the file apart. Where a table's name is not ours its settings are passed over: the name is the problem.
@@ -104,7 +105,13 @@ func (p *reader) read() {
 			if e.Kind == unstable.ArrayTable && name == "region" {
 				s := &section{line: line, settings: map[string]setting{}}
 				p.regions = append(p.regions, s)
-				into = func(name string, v setting) { s.settings[name] = v }
+				into = func(name string, v setting) {
+					if first := s.settings[name]; first.given {
+						p.problem(v.line, "%s is given twice, first in line %d", name, first.line)
+						return
+					}
+					s.settings[name] = v
+				}
 				continue
 			}
 			p.problem(line, "unknown table %s: regions are [[region]] tables", name)
@@ -117,6 +124,10 @@ func (p *reader) read() {
 func (p *reader) top(name string, v setting) {
 	if name != "version" {
 		p.problem(v.line, "unknown setting %s outside the regions: only version stands there", name)
+		return
+	}
+	if p.version.given {
+		p.problem(v.line, "version is given twice, first in line %d", p.version.line)
 		return
 	}
 	p.version = v
