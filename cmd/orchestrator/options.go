@@ -174,7 +174,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.workload, "workload", "fleet", "what records mean: fleet")
 	fs.StringVar(&o.roadMap, "map", "", "road map: an OSM extract (.osm.pbf, .osm, .osm.gz, .osm.bz2)")
 	fs.StringVar(&o.catalog, "catalog", "", "in place of --map: TOML `file` with regions, each on a map of its own; read again on SIGHUP")
-	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared")
+	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared (the decision is in Postgres before it is published) or deferred (published first, persisted in batches)")
 	fs.StringVar(&o.publish, "publish", "transactional", "publication: transactional (exactly once) or idempotent (at least once, repeats are the same bytes)")
 	fs.StringVar(&o.protocol, "protocol", "classic", "group protocol: classic, or consumer (KIP-848, brokers from 4.3; its session time-out is the brokers' setting)")
 	fs.StringVar(&o.topics, "topics", "check", "create: make missing topics; check: missing topics are an error")
@@ -201,7 +201,7 @@ func (o *serviceOptions) validate() error {
 		}
 	}
 	oneOf("workload", o.workload, "fleet")
-	oneOf("mode", o.mode, "prepared")
+	oneOf("mode", o.mode, "prepared", "deferred")
 	oneOf("publish", o.publish, "transactional", "idempotent")
 	oneOf("protocol", o.protocol, "classic", "consumer")
 	if o.mode == "deferred" && o.publish == "idempotent" {

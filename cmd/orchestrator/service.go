@@ -203,6 +203,7 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	ccfg.DrainGrace, ccfg.Partition.DrainGrace = s.opts.drainGrace, s.opts.drainGrace
 	ccfg.Client = publish.ClientOptions(client)
 	ccfg.Partition.Reasons = reasons()
+	ccfg.Partition.Deferred = s.opts.mode == "deferred"
 	ccfg.Protocol, ccfg.PublishMode = consumer.Protocol(s.opts.protocol), commit.PublishMode(s.opts.publish)
 	if ccfg.PublishMode == commit.Idempotent {
 		ccfg.Lanes = 0 // no transactional ids: a next owner has none to initialise

@@ -36,6 +36,11 @@
 //	observations go from ready to settingAside and are done when their rows are written. An operator's request takes the
 //	key to onErrand; between its answers each replayed observation goes the way of any other.
 //
+// In mode deferred a commit is published without having been prepared; the key is then dirty until its newest checkpoint is
+// persisted, which costs it no phase: it goes on meanwhile. A key that must be clean first (for the quarantine, an operator's
+// request or a prepare) waits in settling. What an earlier owner published and did not persist is opened like any other
+// observation, in either mode, and then compared with what was published, persisted, and never published again.
+//
 // # Invariants
 //
 // Checked after each step under -race and under the build tag invariants; all keys after each step in tests. A broken
@@ -47,7 +52,8 @@
 //	I3  The frontier passes no delivered offset that is not done; what was never delivered is a gap once a higher
 //	    offset was.
 //	I4  Frontier and ledger floor never go back.
-//	I5  A commit's base is the revision of the row as it was read or last published; a failed commit puts it back.
+//	I5  A commit's base is the revision of the row as it was read or last published, a persist's the one that was last
+//	    persisted; a failed commit puts it back.
 //	I6  A decision becomes the key's checkpoint only when its outputs are committed in Kafka.
 //	I7  A retry carries the same job and request, or the same commit, byte for byte.
 //	I8  Only a result of the active job decides, before its commit began.
@@ -63,12 +69,15 @@
 //	P4  A job takes one place of Config.Jobs from its opening to its end, on every path; a blocked commit keeps it.
 //	P5  What is counted is what is there, and within its bound.
 //	P6  An entry in the ledger that a recovery would need is at or above the written floor: of a commit on its way, of
-//	    one not promoted, of a dead letter that the frontier has not passed (floor.go).
-//	P8  A request without the trip goes to the replica that answered last for exactly the key's checkpoint, and to no other.
-//	    Results that came before their job are kept within Config.ParkedResults a key, and never for a key not in memory.
+//	    one not promoted, of a key's first one not persisted, of one to be rebuilt, of a dead letter
+//	    that the frontier has not passed (floor.go).
 //	P7  A key leaves memory only when nothing of it is outstanding.
 //	P8  What an operator releases is replayed in order, each observation promoted before the next is opened. It is no part
 //	    of the frontier: until its promotion its quarantine row speaks for it.
+//	P9  A dirty key stays loaded, its row's revision is below its checkpoint's, and it waits for a persist, has one out, or is being
+//	    cleared up; each of its offsets that is published and not persisted holds the frontier.
+//	P10 A request without the trip goes to the replica that answered last for exactly the key's checkpoint, and to no other.
+//	    Results that came before their job are kept within Config.ParkedResults a key, and never for a key not in memory.
 //
 // A step costs what it changes and not what there is: keys that wait for time are in a heap, idle ones in a list by
 // age, the floor's holders in a heap, and a view is read from counts.

@@ -135,10 +135,10 @@ func (m *Machine) checkPhase(k *key) {
 		m.broken("I7", k, "no request is retained")
 	}
 	if len(k.parked) > m.cfg.ParkedResults {
-		m.broken("P8", k, "%d results are parked, bound %d", len(k.parked), m.cfg.ParkedResults)
+		m.broken("P10", k, "%d results are parked, bound %d", len(k.parked), m.cfg.ParkedResults)
 	}
 	if k.phase == solving && j.cached && !m.isSticky(k) {
-		m.broken("P8", k, "a request without the trip is out over %s, sticky is %+v", k.checkpoint.Revision, k.sticky)
+		m.broken("P10", k, "a request without the trip is out over %s, sticky is %+v", k.checkpoint.Revision, k.sticky)
 	}
 	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.published == nil && k.dirty == nil && k.foreign < 0) {
 		m.broken("P7", k, "listed for eviction: %t", k.listed)
