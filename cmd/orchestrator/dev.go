@@ -65,7 +65,7 @@ Exit code 1 when anything was lost, repeated or left prepared.`,
 	fs.StringVar(&o.service.config, "config", "", "TOML `file` with settings, named as the flags")
 	o.service.kafka.flags(fs)
 	fs.Var(secretFlag{&o.service.dsn}, "dsn", "Postgres to use; empty: a local one is started")
-	fs.StringVar(&o.service.roadMap, "map", "", "road map; empty: Delaware's")
+	fs.StringVar(&o.service.roadMap, "map", "", "road map: an OSM extract or a graph file; empty: Delaware's")
 	fs.IntVar(&o.service.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.service.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	fs.StringVar(&o.service.listen, "listen", "127.0.0.1:0", "address for /livez, /readyz and /metrics; port 0: any free one")
@@ -136,7 +136,7 @@ func devMap(ctx context.Context, o *devOptions, log *slog.Logger, say func(strin
 		o.service.roadMap = path
 	}
 	say("road map: importing %s", o.service.roadMap)
-	return loadMap(ctx, o.service.roadMap, log)
+	return loadMap(ctx, o.service.roadMap, "", log)
 }
 
 // devStores starts the broker and the database where none were named; the result stops them.

@@ -86,6 +86,7 @@ func newMatch(io streams) *cobra.Command {
 		traces          traceOptions
 		logs            logOptions
 		roadMap, format string
+		profiles        string
 		route, asJSON   bool
 	)
 	cmd := &cobra.Command{
@@ -122,7 +123,7 @@ geojson: a FeatureCollection with the driven paths and the positions.
 			if err != nil {
 				return err
 			}
-			graph, err := loadMap(cmd.Context(), roadMap, log)
+			graph, err := loadMap(cmd.Context(), roadMap, profiles, log)
 			if err != nil {
 				return err
 			}
@@ -132,7 +133,7 @@ geojson: a FeatureCollection with the driven paths and the positions.
 	}
 	fs := cmd.Flags()
 	fs.String("config", "", "TOML `file` with settings, named as the flags")
-	fs.StringVar(&roadMap, "map", "", "road map: an OSM extract (.osm.pbf, .osm, .osm.gz, .osm.bz2)")
+	mapFlags(fs, &roadMap, &profiles)
 	fs.StringVar(&format, "format", "json", "json, csv or geojson")
 	fs.BoolVar(&asJSON, "json", false, "the same as --format json")
 	fs.BoolVar(&route, "route", false, "print the driven route as CSV in place of the positions")

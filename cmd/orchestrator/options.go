@@ -161,6 +161,8 @@ type serviceOptions struct {
 	rawPartitions, maxRecordBytes          int32
 	sessionTimeout, maxAge, drainGrace     time.Duration
 	pooler                                 bool
+
+	profiles string // of vehicles, see mapFlags
 }
 
 func (o *serviceOptions) flags(fs *pflag.FlagSet) {
@@ -172,7 +174,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.raw, "raw", "milepost.raw", "topic with the raw observations, keyed by vehicle")
 	fs.StringVar(&o.prefix, "prefix", "milepost", "prefix of our own topics: PREFIX.matched, PREFIX.ledger, PREFIX.dead-letter")
 	fs.StringVar(&o.workload, "workload", "fleet", "what records mean: fleet")
-	fs.StringVar(&o.roadMap, "map", "", "road map: an OSM extract (.osm.pbf, .osm, .osm.gz, .osm.bz2)")
+	mapFlags(fs, &o.roadMap, &o.profiles)
 	fs.StringVar(&o.catalog, "catalog", "", "in place of --map: TOML `file` with regions, each on a map of its own; read again on SIGHUP")
 	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared (the decision is in Postgres before it is published) or deferred (published first, persisted in batches)")
 	fs.StringVar(&o.publish, "publish", "transactional", "publication: transactional (exactly once) or idempotent (at least once, repeats are the same bytes)")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -62,15 +61,14 @@ func newLogger(io streams, o logOptions) (*slog.Logger, error) {
 	return log, usage(err)
 }
 
-// loadMap imports a road map and says what came of it.
-func loadMap(ctx context.Context, path string, log *slog.Logger) (*roadnet.Graph, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--map: %w", err)
-	}
-	defer f.Close()
+// loadMap opens a road map, read by a file of profiles where that has a name, and says what came of it.
+func loadMap(ctx context.Context, path, profiles string, log *slog.Logger) (*roadnet.Graph, error) {
 	began := time.Now()
-	graph, err := roadnet.Import(ctx, f, filepath.Base(path), roadnet.ImportOptions{})
+	p, err := readProfiles(profiles)
+	if err != nil {
+		return nil, err
+	}
+	graph, err := openMap(ctx, path, roadnet.ImportOptions{Profiles: p})
 	if err != nil {
 		return nil, fmt.Errorf("--map: %w", err)
 	}

@@ -31,7 +31,7 @@ func oneMap(g *roadnet.Graph) *territory {
 // loadTerritory loads what --map or --catalog names.
 func loadTerritory(ctx context.Context, o *serviceOptions, log *slog.Logger) (*territory, error) {
 	if o.catalog == "" {
-		g, err := loadMap(ctx, o.roadMap, log)
+		g, err := loadMap(ctx, o.roadMap, o.profiles, log)
 		if err != nil {
 			return nil, err
 		}
@@ -106,16 +106,11 @@ func regionMap(path string, r *catalog.Region) string {
 }
 
 func importPart(ctx context.Context, file string, box *catalog.Box) (*roadnet.Graph, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	var opt roadnet.ImportOptions
 	if box != nil {
 		opt.Box = &roadnet.Box{West: box.West, South: box.South, East: box.East, North: box.North}
 	}
-	return roadnet.Import(ctx, f, filepath.Base(file), opt)
+	return openMap(ctx, file, opt)
 }
 
 // credits gives the bounds of admission: the defaults, and what regions have of their own.

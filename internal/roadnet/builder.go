@@ -222,6 +222,9 @@ func (b *Builder) Build() (*Graph, error) {
 	}
 	g := l.graph()
 	b.applyTurns(g, l)
+	// What the graph was made of is not needed any more, and the rest takes memory of its own.
+	*l = layout{}
+	b.ways, b.refs, b.turns, b.needed, b.place, b.state, b.barriers = nil, nil, nil, nil, nil, nil, nil
 	setComponents(g)
 	setStrong(g)
 	var err error

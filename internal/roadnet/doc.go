@@ -9,6 +9,8 @@
 //	       format by     first the ways and rules,    profiles    cut ways     flat      one index a graph,
 //	       content       then the nodes they need     per tag     at junctions arrays    scratch a goroutine
 //
+// A graph file (file.go, open.go) is those arrays as they lie in memory: WriteTo writes them, Open takes a file's bytes as the graph.
+//
 // One graph serves several classes of vehicles: profiles.toml says what tags mean to each, each edge says who may use it, and a View picks
 // one class's roads out. A graph for cars alone, the default, has no other roads in it, which makes it smaller and its edges longer.
 //
@@ -40,6 +42,8 @@
 //  11. A restriction over ways bans the step at the end of the whole run from, via, to, and no part of it: labels are edges and states of
 //     an automaton, and a search with it costs what one that remembers whole paths would. What a search does not know of the way to its
 //     start, it does not hold against it; State, Follow and FromState hand that on.
+//  12. Open makes no graph of bytes on which a question could panic or run for ever, whatever they hold. A graph from a file is the graph
+//     that was written: hash, indices, states and answers.
 //
 // # Ownership
 //

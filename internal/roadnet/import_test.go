@@ -241,6 +241,10 @@ func checkAllVehicles(t *testing.T, file string) {
 	if told := s.RestrictionsBroken + s.MissingNodes + s.BadSegments + s.Repeated; findings < told {
 		t.Errorf("%d findings, %+v", findings, s)
 	}
+	again, err := roadnet.Open(written(t, g))
+	if err != nil || again.Hash() != g.Hash() || again.Verify() != nil {
+		t.Errorf("through a graph file: %v", err)
+	}
 	car, against := 0.0, 0.0
 	for e := range roadnet.EdgeIndex(g.Edges()) {
 		metres := float64(g.Edge(e).LengthCM) / 100
