@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,14 +84,14 @@ func printDoctor(s streams, asJSON bool, findings []doctor.Finding) error {
 			return err
 		}
 	} else {
-		w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+		w := newTable(s.out)
 		for _, x := range findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.State, x.Area, x.Name, x.Found)
+			w.row("%s\t%s\t%s\t%s", x.State, x.Area, x.Name, x.Found)
 			if x.Remedy != "" {
-				fmt.Fprintf(w, "\t\t\t→ %s\n", x.Remedy)
+				w.row("\t\t\t→ %s", x.Remedy)
 			}
 		}
-		if err := w.Flush(); err != nil {
+		if err := w.flush(); err != nil {
 			return err
 		}
 	}

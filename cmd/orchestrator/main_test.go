@@ -140,7 +140,7 @@ func TestHelp(t *testing.T) {
 	for _, verb := range []string{
 		"graph", "graph build", "graph info", "graph check",
 		"", "catalog", "catalog check", "catalog show", "catalog reload", "match", "replay", "migrate", "config", "version", "dev", "run", "status", "partition", "partition list", "partition show",
-		"partition seek", "partition reset", "partition ledger", "quarantine", "quarantine list", "quarantine show", "quarantine release", "quarantine discard",
+		"partition seek", "partition reset", "partition ledger", "quarantine", "quarantine list", "quarantine show", "quarantine release", "quarantine discard", "doctor",
 	} {
 		args := []string{"--help"}
 		name := "orchestrator"

@@ -267,6 +267,7 @@ func (y *yard) nobody(t *testing.T) {
 }
 
 func (y *yard) somebody(t *testing.T) {
+	t.Helper()
 	got := y.run("quarantine", "release", "--all", "--yes", "--json")
 	var facts requestFacts
 	if err := json.Unmarshal([]byte(got.out), &facts); err != nil || got.code != exitFailed || facts.Done != 1 || facts.Failed != 1 {

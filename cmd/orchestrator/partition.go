@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,13 +57,13 @@ func newPartitionList(s streams) *cobra.Command {
 			if o.asJSON {
 				return printJSON(s, rows)
 			}
-			w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "PARTITION\tOWNER\tEPOCH\tRELEASED\tTOPIC GENERATION\tFRONTIER\tLEDGER FLOOR\tPREPARED\tQUARANTINED\tLAST SEEN")
+			w := newTable(s.out)
+			w.row("PARTITION\tOWNER\tEPOCH\tRELEASED\tTOPIC GENERATION\tFRONTIER\tLEDGER FLOOR\tPREPARED\tQUARANTINED\tLAST SEEN")
 			for _, p := range rows {
-				fmt.Fprintf(w, "%d\t%s\t%d\t%t\t%d\t%s\t%d\t%d\t%d\t%s\n", p.Partition, p.Instance, p.Epoch, p.Released, p.TopicGeneration,
+				w.row("%d\t%s\t%d\t%t\t%d\t%s\t%d\t%d\t%d\t%s", p.Partition, p.Instance, p.Epoch, p.Released, p.TopicGeneration,
 					orDash(p.Frontier), p.LedgerFloor, p.Prepared, p.Quarantined, timeText(p.SeenAt))
 			}
-			return w.Flush()
+			return w.flush()
 		},
 	}
 	o.flags(cmd.Flags(), "brokers")
@@ -109,22 +108,37 @@ func printPartition(s streams, asJSON bool, p partitionFacts) error {
 	if asJSON {
 		return printJSON(s, p)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	w := newTable(s.out)
 	for _, x := range []struct {
 		name  string
 		value any
 	}{
-		{"partition", p.Partition}, {"owner", p.Owner}, {"last owner", p.Instance}, {"member id", p.MemberID}, {"ownership epoch", p.Epoch},
-		{"group generation", p.Generation}, {"released", p.Released}, {"former owners to recover from", p.Formers},
-		{"acquired at", timeText(p.AcquiredAt)}, {"last seen", timeText(p.SeenAt)}, {"topic generation", p.TopicGeneration},
-		{"frontier", orDash(p.Frontier)}, {"end of the log", orDash(p.EndOffset)}, {"lag", orDash(p.Lag)}, {"leader epoch", p.LeaderEpoch},
-		{"ledger floor", p.LedgerFloor}, {"commits that stand prepared", p.Prepared},
-		{"oldest in hand", time.Duration(p.OldestPendingMS) * time.Millisecond}, {"keys waiting", p.Waiting}, {"keys blocked", p.Blocked},
-		{"keys in quarantine", p.Quarantined}, {"observations in quarantine", p.Aside},
+		{"partition", p.Partition},
+		{"owner", p.Owner},
+		{"last owner", p.Instance},
+		{"member id", p.MemberID},
+		{"ownership epoch", p.Epoch},
+		{"group generation", p.Generation},
+		{"released", p.Released},
+		{"former owners to recover from", p.Formers},
+		{"acquired at", timeText(p.AcquiredAt)},
+		{"last seen", timeText(p.SeenAt)},
+		{"topic generation", p.TopicGeneration},
+		{"frontier", orDash(p.Frontier)},
+		{"end of the log", orDash(p.EndOffset)},
+		{"lag", orDash(p.Lag)},
+		{"leader epoch", p.LeaderEpoch},
+		{"ledger floor", p.LedgerFloor},
+		{"commits that stand prepared", p.Prepared},
+		{"oldest in hand", time.Duration(p.OldestPendingMS) * time.Millisecond},
+		{"keys waiting", p.Waiting},
+		{"keys blocked", p.Blocked},
+		{"keys in quarantine", p.Quarantined},
+		{"observations in quarantine", p.Aside},
 	} {
-		fmt.Fprintf(w, "%s\t%v\n", x.name, x.value)
+		w.row("%s\t%v", x.name, x.value)
 	}
-	return w.Flush()
+	return w.flush()
 }
 
 // readPartitions reads what the database and, where they are named, the brokers know.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,12 +114,12 @@ func printQuarantine(s streams, asJSON bool, keys []pgstore.QuarantineKey) error
 		_, err := fmt.Fprintln(s.out, "no key is in quarantine")
 		return err
 	}
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "PARTITION\tKEY\tOBSERVATIONS\tFIRST\tSINCE\tCLASS\tREASON")
+	w := newTable(s.out)
+	w.row("PARTITION\tKEY\tOBSERVATIONS\tFIRST\tSINCE\tCLASS\tREASON")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\n", k.Partition.Number, keyText(k.Key), k.Rows, k.First, k.Since.UTC().Format(time.RFC3339), k.Class, k.Reason)
+		w.row("%d\t%s\t%d\t%s\t%s\t%s\t%s", k.Partition.Number, keyText(k.Key), k.Rows, k.First, k.Since.UTC().Format(time.RFC3339), k.Class, k.Reason)
 	}
-	return w.Flush()
+	return w.flush()
 }
 
 func newQuarantineShow(s streams) *cobra.Command {
@@ -170,23 +169,20 @@ func printObservations(s streams, asJSON bool, key stream.Key, entries []pgstore
 		_, err := fmt.Fprintf(s.out, "nothing of key %s is in quarantine\n", keyText(key))
 		return err
 	}
+	w := newTable(s.out)
 	for _, q := range list {
 		value := "null"
-		if q.Value != nil {
-			value = *q.Value
-		} else if q.ValueBase64 != nil {
-			value = fmt.Sprintf("%d bytes: %x", len(q.ValueBase64), q.ValueBase64)
+		if q.Value != nil || q.ValueBase64 != nil {
+			value = orText(q.Value, q.ValueBase64)
 		}
-		_, err := fmt.Fprintf(s.out, "partition %d  revision %s  at %s  epoch %d\n  %s: %s\n  %s\n", q.Partition, q.Revision,
-			q.At.Format(time.RFC3339), q.Epoch, q.Class, q.Reason, value)
-		if err != nil {
-			return err
-		}
+		w.row("partition %d  revision %s  at %s  epoch %d", q.Partition, q.Revision, q.At.Format(time.RFC3339), q.Epoch)
+		w.row("  %s: %s", q.Class, q.Reason)
+		w.row("  %s", value)
 		for _, x := range q.Evidence {
-			fmt.Fprintf(s.out, "  prepared for %s and never published: %s\n", x.Topic, orText(x.Value, x.ValueBase64))
+			w.row("  prepared for %s and never published: %s", x.Topic, orText(x.Value, x.ValueBase64))
 		}
 	}
-	return nil
+	return w.flush()
 }
 
 func orText(text *string, raw []byte) string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -67,7 +66,9 @@ func await(ctx context.Context, s streams, o *operatorOptions, r requestOptions,
 		}
 		if time.Since(told) >= time.Second {
 			told = time.Now()
-			fmt.Fprintf(s.err, "waiting for the partitions' owners: %d of %d requests are answered\n", len(ids)-waiting, len(ids))
+			if _, err := fmt.Fprintf(s.err, "waiting for the partitions' owners: %d of %d requests are answered\n", len(ids)-waiting, len(ids)); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-poll.C:
@@ -145,13 +146,13 @@ func printRequests(s streams, asJSON bool, f requestFacts, states []pgstore.Requ
 	if asJSON {
 		return printJSON(s, f)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	w := newTable(s.out)
 	for _, x := range states {
 		key := ""
 		if x.Key != "" {
 			key = keyText(x.Key)
 		}
-		fmt.Fprintf(w, "partition %d\t%s\t%s\t%s\n", x.Partition.Number, key, x.State, x.Outcome)
+		w.row("partition %d\t%s\t%s\t%s", x.Partition.Number, key, x.State, x.Outcome)
 	}
-	return w.Flush()
+	return w.flush()
 }

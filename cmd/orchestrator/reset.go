@@ -214,14 +214,15 @@ func printReset(s streams, asJSON bool, f resetFacts) error {
 	if asJSON {
 		return printJSON(s, f)
 	}
-	fmt.Fprintf(s.out, "topic generation %d is open\n", f.TopicGeneration)
+	w := newTable(s.out)
+	w.row("topic generation %d is open", f.TopicGeneration)
 	for _, n := range slices.Sorted(maps.Keys(f.Starts)) {
-		fmt.Fprintf(s.out, "  partition %d begins at %d\n", n, f.Starts[n])
+		w.row("  partition %d begins at %d", n, f.Starts[n])
 	}
 	if len(f.Fenced) > 0 {
-		fmt.Fprintf(s.out, "fenced: %s; they acquire anew\n", strings.Join(f.Fenced, ", "))
+		w.row("fenced: %s; they acquire anew", strings.Join(f.Fenced, ", "))
 	}
-	return nil
+	return w.flush()
 }
 
 // ledgerFacts is what "partition ledger --json" prints.

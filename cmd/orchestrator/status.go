@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,18 +122,18 @@ func printStatus(s streams, facts statusFacts) error {
 		_, err := fmt.Fprintf(s.out, "group %s, topic %s: no partition was ever owned\n", facts.Group, facts.Raw)
 		return err
 	}
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "PARTITION\tOWNER\tEPOCH\tGENERATION\tFRONTIER\tEND\tLAG\tPREPARED\tOLDEST\tWAITING\tBLOCKED\tQUARANTINED")
+	w := newTable(s.out)
+	w.row("PARTITION\tOWNER\tEPOCH\tGENERATION\tFRONTIER\tEND\tLAG\tPREPARED\tOLDEST\tWAITING\tBLOCKED\tQUARANTINED")
 	for _, p := range facts.Partitions {
 		owner := p.Owner
 		if owner == "" {
 			owner = "-"
 		}
 		oldest := time.Duration(p.OldestPendingMS) * time.Millisecond
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\n", p.Partition, owner, p.Epoch, p.Generation, orDash(p.Frontier),
+		w.row("%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d", p.Partition, owner, p.Epoch, p.Generation, orDash(p.Frontier),
 			orDash(p.EndOffset), orDash(p.Lag), p.Prepared, oldest, p.Waiting, p.Blocked, p.Quarantined)
 	}
-	return w.Flush()
+	return w.flush()
 }
 
 func orDash(n *int64) string {

@@ -44,7 +44,7 @@ func (s *session) operate(intake context.Context) {
 			err := s.askPartitions(intake, asked, now)
 			if err != nil && intake.Err() == nil && err.Error() != told {
 				told = err.Error()
-				s.c.log.Warn("operators' requests could not be read", slog.Any("err", err))
+				s.c.log.WarnContext(intake, "operators' requests could not be read", slog.Any("err", err))
 			}
 		case <-sweep.C:
 			s.sweep(intake)
@@ -122,7 +122,7 @@ func (s *session) sweep(intake context.Context) {
 		err := s.c.deps.Operations.Sweep(ctx, w.tenure)
 		cancel()
 		if err != nil && commit.ClassOf(err) != commit.Canceled {
-			s.c.log.Warn("the quarantine was not swept", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))
+			s.c.log.WarnContext(intake, "the quarantine was not swept", slog.Int("partition", int(w.tenure.Partition.Number)), slog.Any("err", err))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (w *worker) overtaken(work context.Context, report *commit.RecoveryReport) 
 	if _, err := c.deps.Operations.Lose(ctx, w.tenure, to, dataLoss); err != nil {
 		return w.start.Anew, err
 	}
-	w.log.Error("observations were lost: retention has overtaken the frontier; every key that has history begins anew",
+	w.log.ErrorContext(work, "observations were lost: retention has overtaken the frontier; every key that has history begins anew",
 		slog.Int64("frontier", frontier), slog.Int64("offset", from), slog.Int64("lost", from-frontier))
 	if f := c.deps.Observer.DataLoss; f != nil {
 		f(w.tenure.Partition, frontier, from)
@@ -196,7 +196,7 @@ func (w *worker) seekAsked(work context.Context, report *commit.RecoveryReport) 
 			return err
 		}
 		if moved {
-			w.log.Warn("the frontier was moved by an operator", slog.Int64("from", from), slog.Int64("offset", r.Offset))
+			w.log.WarnContext(work, "the frontier was moved by an operator", slog.Int64("from", from), slog.Int64("offset", r.Offset))
 			report.Frontier = stream.Frontier{Next: to, LeaderEpoch: -1}
 			w.moveTo(r.Offset)
 		}
@@ -249,7 +249,7 @@ func (d *driver) discard(work context.Context, e partition.Discard) {
 }
 
 func (d *driver) answer(work context.Context, a commit.Answer) {
-	d.log.Info("an operator's request ends", slog.Int64("request", a.Request), slog.Bool("failed", a.Failed), slog.String("outcome", a.Outcome))
+	d.log.InfoContext(work, "an operator's request ends", slog.Int64("request", a.Request), slog.Bool("failed", a.Failed), slog.String("outcome", a.Outcome))
 	for attempt := range answerTries {
 		ctx, cancel := context.WithTimeout(work, d.s.c.cfg.RequestTimeout)
 		err := d.s.c.deps.Operations.Answer(ctx, d.tenure, a)

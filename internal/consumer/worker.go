@@ -126,7 +126,7 @@ func (w *worker) run(work context.Context) {
 		return
 	}
 	if err := w.seekAsked(ctx, &recovered); err != nil {
-		w.log.Warn("operators' requests to seek wait", slog.Any("err", err))
+		w.log.WarnContext(ctx, "operators' requests to seek wait", slog.Any("err", err))
 		if commit.ClassOf(err) == commit.Fenced {
 			w.cause = err
 			return

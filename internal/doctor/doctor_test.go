@@ -16,7 +16,8 @@ func TestExamination(t *testing.T) {
 	e.Check("three", false, doctor.Warn, "mend it", "bad")
 	e.Fail("four", "mend it", "worse")
 	want := []doctor.Finding{
-		{Area: "a", Name: "one", State: doctor.OK, Found: "1"}, {Area: "a", Name: "two", State: doctor.OK, Found: "good"},
+		{Area: "a", Name: "one", State: doctor.OK, Found: "1"},
+		{Area: "a", Name: "two", State: doctor.OK, Found: "good"},
 		{Area: "a", Name: "three", State: doctor.Warn, Found: "bad", Remedy: "mend it"},
 		{Area: "a", Name: "four", State: doctor.Fail, Found: "worse", Remedy: "mend it"},
 	}

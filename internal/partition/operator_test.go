@@ -109,21 +109,21 @@ func (s *sim) cleared() bool {
 		return true
 	}
 	s.world.mended = true
-	clear := true
+	done := true
 	for _, k := range s.keys {
 		last := s.world.last(stream.Key(k))
-		clear = clear && (last == nil || last.answer != nil)
+		done = done && (last == nil || last.answer != nil)
 		if len(s.world.row(stream.Key(k)).aside) == 0 {
 			continue
 		}
-		clear = false
+		done = false
 		kind := commit.RequestRelease
 		if last != nil && last.Kind == commit.RequestRelease && last.answer != nil && last.answer.Failed {
 			kind = commit.RequestDiscard
 		}
 		s.world.ask(kind, stream.Key(k))
 	}
-	return clear
+	return done
 }
 
 func (s *sim) readAsides(o *owner, e ReadAsides) {

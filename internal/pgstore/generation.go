@@ -46,12 +46,12 @@ func (e *NotOpenedError) Error() string { return "refused: " + strings.Join(e.Re
 
 // standingPartition is a partition as it stands under the transaction's locks.
 type standingPartition struct {
-	number, generation, count      int32
-	epoch                          int64
-	instance                       string
-	released                       bool
-	frontier                       *int64
-	prepared, quarantined, formers int
+	number, generation, count int32
+	epoch                     int64
+	instance                  string
+	released                  bool
+	frontier                  *int64
+	prepared, quarantined     int
 }
 
 const lockOwnersSQL = `

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -89,14 +90,11 @@ func (x *examiner) topic(e *doctor.Examination, name string, t kmsg.MetadataResp
 }
 
 func aclNames(ops []int) string {
-	text := ""
+	names := make([]string, len(ops))
 	for i, op := range ops {
-		if i > 0 {
-			text += ", "
-		}
-		text += kmsg.ACLOperation(op).String()
+		names[i] = kmsg.ACLOperation(op).String()
 	}
-	return text
+	return strings.Join(names, ", ")
 }
 
 // topicSettings examines what the ledger's promise and the outputs' durability rest on.
