@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"milepost/internal/commit"
@@ -51,9 +50,7 @@ func publishing(t *testing.T, brokers []string, mode commit.PublishMode) *commit
 		},
 		Take: r.owners.take,
 		Create: func() {
-			if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, nil, absent); err != nil {
-				t.Fatal(err)
-			}
+			r.makeTopic(absent, nil)
 		},
 		Visible:    r.seen,
 		Unanswered: r.unanswered,

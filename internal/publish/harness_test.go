@@ -533,6 +533,19 @@ func (l *logged) count(message string) int {
 	return n
 }
 
+// makeTopic makes a topic and waits until its leaders serve it: a broker answers before that.
+func (r *rig) makeTopic(name string, configs map[string]*string) {
+	r.t.Helper()
+	admin := kadm.NewClient(r.admin)
+	if _, err := admin.CreateTopic(r.ctx(), rigPartitions, 1, configs, name); err != nil {
+		r.t.Fatal(err)
+	}
+	eventually(r.t, func() bool {
+		ends, err := admin.ListEndOffsets(r.ctx(), name)
+		return err == nil && ends.Error() == nil && len(ends[name]) == rigPartitions
+	})
+}
+
 // publisherB is another process's publisher, on connections that are not watched.
 func (r *rig) publisherB() *Publisher {
 	watched := r.net

@@ -185,6 +185,26 @@ func TestIdempotentZombieRepeats(t *testing.T) {
 	})
 }
 
+// H9, P19: after a change of mode the former owner may have been a transactional one that died: its open transaction is ended by
+// the initialisation of its lanes all the same, before anything is published.
+func TestIdempotentAfterTransactional(t *testing.T) {
+	t.Parallel()
+	onBrokersIdempotent(t, func(r *rig) {
+		t := r.t
+		p := r.publisher("b")
+		r.hang(LaneID(r.group, r.raw, "dead", 1), 0, true)
+		if err := p.InitFormers(r.ctx(), r.raw, []commit.Former{{Instance: "dead", Lanes: 3}}); err != nil {
+			t.Fatal(err)
+		}
+		batch := r.commits(r.tenure(0, 2), 0, 2)
+		out := r.mustPublish(p, 0, batch)
+		if entries, _ := r.entries(p, 0, 0); len(entries) != 2 || out.Positions[batch[0].Tenure.Partition] < 1 {
+			t.Errorf("entries %+v at %v, want the batch's two behind the aborted record", entries, out.Positions)
+		}
+		r.wantOnce(r.topics.Matched(), batch)
+	})
+}
+
 // H9: dead letters are not prepared, so nothing but the publisher's own look stops a zombie's; it looks each time.
 func TestIdempotentZombieDeadLetter(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -71,9 +70,7 @@ func TestHalving(t *testing.T) {
 		t := r.t
 		small := r.topics.Prefix + ".small"
 		limits := map[string]*string{"max.message.bytes": new("4000")}
-		if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, limits, small); err != nil {
-			t.Fatal(err)
-		}
+		r.makeTopic(small, limits)
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)
 		batch := r.commits(ten, 0, 9)
@@ -120,9 +117,7 @@ func TestMissingTopic(t *testing.T) {
 			t.Errorf("%q does not name the topic", out.Failed[2])
 		}
 		r.wantOnce(r.topics.Matched(), without(batch, 2))
-		if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, nil, later); err != nil {
-			t.Fatal(err)
-		}
+		r.makeTopic(later, nil)
 		eventually(t, func() bool {
 			out, err := p.Publish(r.ctx(), 0, batch[2:3])
 			return err == nil && len(out.Failed) == 0

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -21,9 +20,7 @@ func TestSlowTopic(t *testing.T) {
 	inBubble(t, func(r *rig, c *kfake.Cluster) {
 		t := r.t
 		slow := r.topics.Prefix + ".slow"
-		if _, err := kadm.NewClient(r.admin).CreateTopic(r.ctx(), rigPartitions, 1, nil, slow); err != nil {
-			t.Fatal(err)
-		}
+		r.makeTopic(slow, nil)
 		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: slow, Err: kerr.NotEnoughReplicas, Count: -1})
 		p := r.publisher("a")
 		ten := r.tenure(0, 1)

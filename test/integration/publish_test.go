@@ -42,6 +42,16 @@ func TestPublishModeChangesWithTheGroupEmpty(t *testing.T) {
 	}
 }
 
+// Design 12: topics that would refuse a record of the size that we may send are told at the start, with setting and remedy in numbers.
+func TestRecordBytesAreChecked(t *testing.T) {
+	j := newJob(t, useStack(t), 1)
+	w := j.worker(t, "worker", "--max-record-bytes", "2000000")
+	if code := w.Wait(t, time.Minute); code == 0 {
+		t.Error("it ended with 0")
+	}
+	w.WaitLine(t, time.Second, "max.message.bytes is 1048588, must be at least 2000000")
+}
+
 // P25, A15: three brokers; leaders and coordinators move while the job publishes, for a broker is killed, comes back, and another is
 // stopped in its tracks: nothing lost, nothing repeated.
 func TestMainJobSurvivesMovingLeaders(t *testing.T) {
