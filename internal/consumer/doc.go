@@ -26,8 +26,11 @@
 //	G6 The group's committed offset follows what Postgres has durably, never leads it (P40).
 //	G7 Callbacks are bounded by configuration, and wait neither for the group nor for the commit stages.
 //	G8 One partition's end never ends another's worker (A15). Only a refusal that concerns the whole topic ends Run.
+//	G9 An operator's request is executed by the owner of its partition alone, under the tenure's fence: releases and
+//	   discards by the machine, a seek between a tenure's recovery and its first record. One that was executed and not
+//	   answered is executed again, which changes nothing.
 //
-// Goroutines: Consumer.Run starts a session's poller, keeper, housekeeper and watcher of ends and waits for each; a session starts a
+// Goroutines: Consumer.Run starts a session's poller, keeper, housekeeper, watcher of ends and carrier of requests and waits for each; a session starts a
 // goroutine a worker and waits for it when the partition goes. A worker starts only what ends with its context, and
 // waits for it. The batchers' goroutines end with their queues, and Run waits for them. Callbacks run on the client's goroutine.
 // Only the worker's goroutine touches its machine; only the poller touches a worker's position in the log.

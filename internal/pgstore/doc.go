@@ -10,7 +10,8 @@
 //
 //	S1 No write without the fence: an item whose fence row is missing changes nothing, inserts included (I13).
 //	S2 One statement a write, in autocommit: nothing waits inside a transaction, so a paused process holds no lock. The
-//	   sessions' timeouts end what a lost process left behind (P36).
+//	   sessions' timeouts end what a lost process left behind (P36). The exceptions are an operator's: opening a topic
+//	   generation and accepting a ledger lock every owner row first, and wait for nothing else.
 //	S3 Owner rows are locked in partition order, items in key order: equal orders cannot deadlock (H15f).
 //	S4 An owner row's epoch changes only after SELECT ... FOR UPDATE in the same statement. A plain UPDATE passes under
 //	   KEY SHARE (H15h); Release and Recovered may be plain, for they leave the epoch alone.
