@@ -29,6 +29,7 @@ type Config struct {
 	PrivateM         float64         // price of entering a private road, metres of route
 	ContraflowM      float64         // price of entering a one-way street against its direction, metres of route
 	ContraflowNats   float64         // price of beginning a stretch there, nats; above the beam: never
+	SlowShare        float64         // price of a road without speed, metres a metre; of one of 90 km/h nothing
 	IslandNats       float64         // price of beginning a stretch on a road that leads nowhere else, nats
 	FerryNats        float64         // price of each observation on a ferry, nats
 	MaxSpeedMPS      float64         // no vehicle is faster
@@ -44,7 +45,7 @@ func DefaultConfig() Config {
 	return Config{
 		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30,
 		TailSigmas: 1.5, DetourM: 3, DetourMPS: 0.45, DetourLateMPS: 1, SpacingM: 10,
-		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 50, BanM: 150, PrivateM: 30, ContraflowM: 400, ContraflowNats: 14, IslandNats: 2, FerryNats: 1.5,
+		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 50, BanM: 150, PrivateM: 30, ContraflowM: 400, ContraflowNats: 14, SlowShare: 0.2, IslandNats: 2, FerryNats: 1.5,
 		MaxSpeedMPS: 55, BeamNats: 15,
 		Layers: 40, Window: 120 * time.Second, Away: 20 * time.Second, Gap: 300 * time.Second,
 	}
@@ -74,6 +75,7 @@ func (c Config) Validate() error {
 		{"private price (m)", c.PrivateM, 0, 10_000},
 		{"contraflow price (m)", c.ContraflowM, 0, 10_000},
 		{"contraflow price (nats)", c.ContraflowNats, 0, 1000},
+		{"slow roads' price (share)", c.SlowShare, 0, 10},
 		{"island price (nats)", c.IslandNats, 0, 1000},
 		{"ferry price (nats)", c.FerryNats, 0, 1000},
 		{"maximum speed (m/s)", c.MaxSpeedMPS, 1, 300},
@@ -95,7 +97,7 @@ func (c Config) Validate() error {
 
 // hash names the configuration in states. Its text changes whenever a setting or this package's model does.
 func (c Config) hash() uint32 {
-	return crc32.Checksum(fmt.Appendf(nil, "model 2 %+v", c), crc32.MakeTable(crc32.Castagnoli))
+	return crc32.Checksum(fmt.Appendf(nil, "model 3 %+v", c), crc32.MakeTable(crc32.Castagnoli))
 }
 
 // limits are the settings in the units that costs are computed in: cm, cm/s, microseconds, 1/1000 nat.

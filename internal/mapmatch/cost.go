@@ -21,7 +21,7 @@ func newLimits(c Config) limits {
 		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM),
 		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS), tail: int64(math.Round(c.TailSigmas * 1000)),
 		detour: int64(cm(c.DetourM)), detourRate: int64(cm(c.DetourMPS)), detourLate: int64(cm(c.DetourLateMPS)), spacing: int64(cm(c.SpacingM)),
-		penalty:    roadnet.Penalties{UTurnCM: cm(c.UTurnM), BanCM: cm(c.BanM), PrivateCM: cm(c.PrivateM), ContraflowCM: cm(c.ContraflowM)},
+		penalty:    roadnet.Penalties{UTurnCM: cm(c.UTurnM), BanCM: cm(c.BanM), PrivateCM: cm(c.PrivateM), ContraflowCM: cm(c.ContraflowM), SlowPM: thousandths(c.SlowShare)},
 		contraflow: thousandths(c.ContraflowNats), island: thousandths(c.IslandNats), ferry: thousandths(c.FerryNats), maxSpeed: int64(cm(c.MaxSpeedMPS)),
 		beam: thousandths(c.BeamNats), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(), away: c.Away.Microseconds(),
 	}

@@ -27,7 +27,7 @@ func digest(tb testing.TB, m *Matcher, drives [][]Observation) string {
 				return ""
 			}
 			state = next
-			h.Write(state)
+			h.Write(state[9 : len(state)-crcSize]) // without the graph's hash, which changes with roadnet
 			write(h, r)
 		}
 		r, err := m.Flush(state)
@@ -43,9 +43,9 @@ func digest(tb testing.TB, m *Matcher, drives [][]Observation) string {
 func write(h hash.Hash, r Result) {
 	p := r.Provisional
 	r.Provisional = nil
-	fmt.Fprintf(h, "%+v %+v\n", r, p != nil)
+	h.Write(fmt.Appendf(nil, "%+v %+v\n", r, p != nil))
 	if p != nil {
-		fmt.Fprintf(h, "%+v\n", *p)
+		h.Write(fmt.Appendf(nil, "%+v\n", *p))
 	}
 }
 

@@ -18,7 +18,10 @@
 //  4. The newest layer never becomes final by agreement, and the one before keeps all its candidates: the newest may be an outlier.
 //  5. A state is version (1 byte), graph hash (8), configuration hash (4), varints of the window, CRC32C (4); at most 16 KiB, since
 //     layers, candidates and waiting positions are bounded. Anything else is ErrForeignState.
-//  6. Work an observation does not grow with the trip.
+//  6. Work an observation does not grow with the trip, and PushInto allocates nothing in the long run.
+//  7. A confidence is the probability of the place by the observations so far: forward sums, led back through the window. It is in [0,1].
+//  8. Turn bans, U-turns, private roads and driving against one-way streets (where the map has edges for that) are prices with flags,
+//     never walls.
 //
 // # The life of an observation
 //
@@ -27,7 +30,12 @@
 // when the stretch around it is final); far from any road (offRoad); else a layer. extend (viterbi.go) links the layer with the
 // one before, with prices from cost.go and the way from roadnet.Search, leaving out the one before where that was an outlier.
 // advance (output.go) puts out what became final and the newest best place with the part of its way that changed. The ways between
-// layers are not kept: hop finds them again, by the same rule with the same limits.
+// layers are not kept: hop finds them again, by the same rule with the same limits. Explain says why.
+//
+// # Limits
+//
+// A ban over several ways is known within the move between two layers, not across one. Of two ways as long as one another the quicker
+// one is taken; how long a vehicle took does not decide between them.
 //
 // # Goroutines
 //

@@ -38,7 +38,7 @@ func (m *Matcher) Explain(state []byte, o Observation) (next []byte, x Explanati
 	if err := m.decode(state); err != nil {
 		return nil, Explanation{}, err
 	}
-	if s, ok := sight(o, m.w.seq); ok && !(m.w.seen && s.at <= m.w.last) {
+	if s, ok := sight(o, m.w.seq); ok && (!m.w.seen || s.at > m.w.last) {
 		if m.w.seen && s.at-m.w.last > m.lim.gap {
 			m.w.cut()
 		}

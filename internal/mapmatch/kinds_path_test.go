@@ -71,6 +71,19 @@ func TestM12_SparseFeed(t *testing.T) {
 	d.is("breaks", len(d.breaks()), 0)
 }
 
+// M12: between two points a minute apart the quicker of two ways is driven where they are equally long, whatever their order in the map.
+func TestM12_QuickestWay(t *testing.T) {
+	for _, tags := range [][2]string{{"highway=primary", "highway=residential"}, {"highway=residential", "highway=primary"}} {
+		m := roadnettest.Parse(t, "A(0,0)-B(500,0)-C(1000,0); n: C-N(1400,200)-D(1800,0) "+tags[0]+"; s: C-S(1400,-200)-D(1800,0) "+tags[1]+"; D-E(2300,0)-F(2800,0)")
+		d := run(t, m, []fix{{x: 300, at: 0}, {x: 900, at: 60}, {x: 1900, at: 120}, {x: 2500, at: 180}})
+		want := "AB BC CN ND DE EF"
+		if tags[1] == "highway=primary" {
+			want = "AB BC CS SD DE EF"
+		}
+		d.is("route", d.route(), want)
+	}
+}
+
 // M13: how far two points may be apart depends on the time between them: 3.4 km in 120 s is driven, in 20 s it is not.
 func TestM13_BreakDistanceGrowsWithTime(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(9000,0) highway=motorway")

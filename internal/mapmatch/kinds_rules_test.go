@@ -109,8 +109,13 @@ func TestM29_VehicleClass(t *testing.T) {
 func TestM30_PrivateYard(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-300,0)-J(0,0)-B(300,0); yard: J-G(0,20)-Y(0,300) highway=service access=private; G barrier=gate")
 	d := run(t, m, []fix{
-		{x: -200, at: 0}, {x: -60, at: 12},
-		{y: 60, at: 22}, {y: 110, at: 30}, {y: 160, at: 38}, {y: 210, at: 46}, {y: 260, at: 54},
+		{x: -200, at: 0},
+		{x: -60, at: 12},
+		{y: 60, at: 22},
+		{y: 110, at: 30},
+		{y: 160, at: 38},
+		{y: 210, at: 46},
+		{y: 260, at: 54},
 	})
 	d.is("breaks", len(d.breaks()), 0)
 	d.is("private", d.flagged(func(s Span) bool { return s.Private }), 260.0)

@@ -249,4 +249,9 @@ func positive(lon float64) float64 {
 
 // Penalties are the prices, in centimetres, that a search adds to length: for turning back, for a banned turn, for entering a private
 // road, and for entering a one-way street against its direction (in views with contraflow).
-type Penalties struct{ UTurnCM, BanCM, PrivateCM, ContraflowCM int32 }
+type Penalties struct {
+	UTurnCM, BanCM, PrivateCM, ContraflowCM int32
+	// SlowPM is the price of a road without speed, per mille of its length; one of 90 km/h and more has none. In between it is in proportion,
+	// so that of two ways that are equally long the quicker one is taken.
+	SlowPM int32
+}

@@ -54,7 +54,7 @@ func (s *Search) FromState(start State, limitCM int32, p Penalties) {
 	}
 	s.stamp += 2
 	s.start = EdgeIndex(start)
-	s.prices = Penalties{UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0), ContraflowCM: max(p.ContraflowCM, 0)}
+	s.prices = Penalties{UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0), ContraflowCM: max(p.ContraflowCM, 0), SlowPM: max(p.SlowPM, 0)}
 	s.limit = min(limitCM, maxLimitCM)
 	s.heap = s.heap[:0]
 	if s.limit >= 0 {
@@ -128,14 +128,25 @@ func (s *Search) settle() bool {
 			continue // settled before, by a cheaper entry
 		}
 		l.stamp++
-		own := s.g.edges[s.g.labelEdge(x)].LengthCM
-		if length := l.length + own; length <= s.limit {
-			s.relax(x, x, length, addCost(l.cost, own))
+		e := &s.g.edges[s.g.labelEdge(x)]
+		if length := l.length + e.LengthCM; length <= s.limit {
+			s.relax(x, x, length, addCost(addCost(l.cost, e.LengthCM), s.slow(e)))
 		}
 		return true
 	}
 	return false
 }
+
+// slow is what an edge costs for its speed.
+func (s *Search) slow(e *Edge) int32 {
+	if e.SpeedKMH >= quickKMH {
+		return 0
+	}
+	return int32(min(int64(e.LengthCM)*int64(s.prices.SlowPM)*(quickKMH-int64(e.SpeedKMH))/(1000*quickKMH), math.MaxInt32))
+}
+
+// quickKMH is the speed from which on roads cost no more than their length.
+const quickKMH = 90
 
 // relax offers the way over the end of a label's edge to all edges that leave there.
 func (s *Search) relax(x, parent EdgeIndex, length, cost int32) {

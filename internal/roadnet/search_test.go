@@ -56,7 +56,9 @@ func naiveSearch(g *roadnet.Graph, start roadnet.EdgeIndex, limit int32, p roadn
 			return n
 		}
 		n.done[best] = true
-		relax(best, best, n.cost[best]+g.Edge(best).LengthCM, n.length[best]+g.Edge(best).LengthCM)
+		e := g.Edge(best)
+		slow := int32(int64(e.LengthCM) * int64(p.SlowPM) * max(90-int64(e.SpeedKMH), 0) / 90_000)
+		relax(best, best, n.cost[best]+e.LengthCM+slow, n.length[best]+e.LengthCM)
 	}
 }
 
@@ -70,7 +72,7 @@ func (n *naive) path(target roadnet.EdgeIndex) (path []roadnet.EdgeIndex) {
 // Search finds what a naive Dijkstra finds, to every edge, over random cities with bans, one-way and private streets; and asking for
 // targets in another order changes nothing (M12, M28, M30, P of equal results: matching is a pure function).
 func TestSearchEqualsNaive(t *testing.T) {
-	prices := []roadnet.Penalties{{}, {UTurnCM: 4000, BanCM: 15000, PrivateCM: 3000}, {UTurnCM: 100_000, BanCM: 1, PrivateCM: 50}}
+	prices := []roadnet.Penalties{{}, {UTurnCM: 4000, BanCM: 15000, PrivateCM: 3000}, {UTurnCM: 100_000, BanCM: 1, PrivateCM: 50}, {UTurnCM: 4000, BanCM: 15000, SlowPM: 200}}
 	for seed := range uint64(12) {
 		g := randomCity(t, seed, roadnet.Point{Lon: 9, Lat: 48}, 7)
 		rnd := rand.New(rand.NewPCG(seed, 1))
