@@ -82,7 +82,7 @@ func metres(cm int32) float64 { return float64(cm) / 100 }
 
 // drivable says where the fleet goes of its own will (S2).
 func drivable(e roadnet.Edge) bool {
-	return e.Component == 0 && e.Flags&(roadnet.FlagPrivate|roadnet.FlagFerry) == 0 && e.LengthCM > 0
+	return e.Access.Has(roadnet.Car) && e.Component == 0 && e.Flags&(roadnet.FlagPrivate|roadnet.FlagFerry) == 0 && e.LengthCM > 0
 }
 
 // somewhere draws an edge by length, none of them a service road.
@@ -218,11 +218,11 @@ func (f *Fleet) deadEnd(e roadnet.EdgeIndex) bool {
 func (f *Fleet) lastResort(from roadnet.EdgeIndex) roadnet.EdgeIndex {
 	edge := f.graph.Edge(from)
 	for _, e := range f.graph.Out(edge.To) {
-		if f.graph.Turn(from, e) == roadnet.TurnFree {
+		if f.graph.Turn(from, e) == roadnet.TurnFree && f.graph.Edge(e).Access.Has(roadnet.Car) {
 			return e
 		}
 	}
-	if edge.Twin != roadnet.NoEdge {
+	if edge.Twin != roadnet.NoEdge && f.graph.Edge(edge.Twin).Access.Has(roadnet.Car) {
 		return edge.Twin
 	}
 	return from // the end of a one-way road that leads nowhere: the vehicle is taken back to its start

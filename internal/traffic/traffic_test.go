@@ -14,7 +14,12 @@ import (
 // town is a block with a one-way side, a dead end and a banned turn.
 func town(t *testing.T) *roadnet.Graph {
 	t.Helper()
-	return roadnettest.Parse(t, `
+	return townFor(t, roadnet.ImportOptions{})
+}
+
+func townFor(t *testing.T, opt roadnet.ImportOptions) *roadnet.Graph {
+	t.Helper()
+	return roadnettest.ParseFor(t, opt, `
 ab: A(0,0)-B(400,0); bc: B-C(400,400); C-D(0,400); D-A; B-E(800,0); E>F(800,400); F>C; D-X(0,500)
 no_left_turn ab B bc
 `).Graph
@@ -38,9 +43,17 @@ func drive(t *testing.T, g *roadnet.Graph, n, seconds int, seed uint64) (*traffi
 
 // S1, S3: what was driven is connected, and no pair of edges breaks a turn rule.
 func TestRoutesAreLegal(t *testing.T) {
-	g := town(t)
+	t.Run("along the one-way streets", func(t *testing.T) { testRoutes(t, town(t)) })
+	t.Run("on a map that also has edges against them", func(t *testing.T) { testRoutes(t, townFor(t, roadnet.ImportOptions{Contraflow: true})) })
+}
+
+func testRoutes(t *testing.T, g *roadnet.Graph) {
+	t.Helper()
 	edges := map[traffic.Pair]roadnet.EdgeIndex{} // first pair of an edge
 	for e := range roadnet.EdgeIndex(g.Edges()) {
+		if !g.Passable(e, roadnet.View{}) {
+			continue
+		}
 		s := g.Shape(nil, e)
 		for i := range s[1:] {
 			edges[traffic.Pair{Way: g.Edge(e).Way, From: s[i].Node, To: s[i+1].Node}] = e
