@@ -161,7 +161,7 @@ func (m *Machine) checkDirty(k *key) {
 	}
 	last := int64(-1)
 	for _, u := range d.waiting[:min(len(d.waiting), stepLook)] {
-		if mk := m.tracker.look(u.offset); u.offset <= last || mk != isPublic && mk != unseen && mk != passed {
+		if mk := m.tracker.look(u.offset); u.offset <= last || mk == inHand || mk == isSpilled {
 			m.broken("P9", k, "offset %d is not persisted, marked %d, behind %d", u.offset, mk, last)
 		}
 		last = u.offset

@@ -39,6 +39,7 @@ type script struct {
 	commits  map[stream.Key]commit.Commit
 	seen     map[string]commit.Commit
 	promotes []Promote
+	persists []Persist
 	saves    []SaveFrontier
 	asides   map[stream.Key]Quarantine
 	credits  *Credits
@@ -73,6 +74,13 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.step(in)
 	case "committed":
 		return s.step(s.committed(t, d))
+	case "persisted":
+		if len(s.persists) == 0 {
+			t.Fatalf("%s: nothing is being persisted", d.Pos)
+		}
+		p := s.persists[0]
+		s.persists = s.persists[1:]
+		return s.step(s.persisted(t, d, p))
 	case "promoted":
 		if len(s.promotes) == 0 {
 			t.Fatalf("%s: nothing is being promoted", d.Pos)
@@ -190,6 +198,12 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			work.budget = time.Duration(n()) * time.Second
 		case "key-queue":
 			cfg.KeyQueue = n()
+		case "deferred":
+			cfg.Deferred = true
+		case "persists":
+			cfg.Persists = n()
+		case "persist-commits":
+			cfg.PersistCommits = n()
 		case "jobs":
 			cfg.Jobs = n()
 		case "parked":
@@ -208,6 +222,12 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			cfg.FrontierEvery = n()
 		case "quarantine-bound":
 			cfg.QuarantineBound = n()
+		case "rebuild":
+			for i := range a.Vals {
+				var of string
+				a.Scan(t, i, &of)
+				start.Rebuild = append(start.Rebuild, s.rebuild(t, of))
+			}
 		case "no-heartbeat":
 			cfg.HeartbeatInterval, cfg.FrontierInterval, cfg.FrontierEvery = time.Hour, time.Hour, 1<<30
 		default:
@@ -332,6 +352,58 @@ func (s *script) restored(t *testing.T, d *datadriven.TestData) Restored {
 	return in
 }
 
+// persisted answers a persist; with actual=1.5 the first checkpoint of it met a conflict.
+func (s *script) persisted(t *testing.T, d *datadriven.TestData, p Persist) Persisted {
+	t.Helper()
+	in := Persisted{Persists: p.Persists, Err: failure(t, d)}
+	if d.HasArg("actual") {
+		var rev string
+		d.ScanArgs(t, "actual", &rev)
+		conflict := &commit.ConflictError{Key: p.Persists[0].Key, Want: p.Persists[0].Base}
+		if rev != "none" {
+			conflict.Actual = checkpoint(t, rev, "").Revision
+		}
+		in.Errs = append(make([]error, 0, len(p.Persists)), conflict)
+		in.Errs = in.Errs[:1]
+	}
+	return in
+}
+
+// rebuild makes an entry that an earlier owner left: "a@3/none/w1" is the word that key a published at offset 3 over no state, "a@4/1.3/"
+// something that no one can decide again.
+func (s *script) rebuild(t *testing.T, of string) commit.Rebuild {
+	t.Helper()
+	f := strings.Split(of, "/")
+	name, offset, _ := strings.Cut(f[0], "@")
+	n, err := strconv.ParseInt(offset, 10, 64)
+	if err != nil || len(f) != 3 {
+		t.Fatalf("entry %q: %v", of, err)
+	}
+	state := KeyState{Epoch: 3}
+	if f[1] != "none" {
+		state.Checkpoint = checkpoint(t, f[1], "0:0")
+	}
+	rev := stream.Revision{Generation: 1, Offset: n}
+	plan := commit.Plan{Next: commit.Checkpoint{Revision: rev, Segment: 1}}
+	if f[2] != "" {
+		r := toyRecord(n, name, f[2])
+		o, err := toy{}.Decode(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Identity = stream.Identity{Partition: r.Partition, Revision: rev}
+		decision, err := toySolve(toy{}.Open(state, o).Request, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan, err = (toy{}).Plan(state, o, decision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := commit.NewCommit(toyTenure(3), stream.Key(name), state.Checkpoint.Revision, plan)
+	return commit.Rebuild{Position: 10 + n, Entry: commit.EntryOf(&c, nil)}
+}
+
 func (s *script) handedIn(t *testing.T, name stream.Key, rev string) commit.Commit {
 	t.Helper()
 	for _, c := range s.seen {
@@ -447,6 +519,8 @@ func (s *script) note(e Effect) {
 		s.restores = append(s.restores, e)
 	case Dispatch:
 		s.jobs[e.Key] = e
+	case Persist:
+		s.persists = append(s.persists, e)
 	case Promote:
 		s.promotes = append(s.promotes, e)
 	case SaveFrontier:
@@ -472,6 +546,12 @@ func (s *script) tell(e Effect) string {
 		return told
 	case Commit:
 		return s.tellCommit(e.Commit)
+	case Persist:
+		var of []string
+		for _, p := range e.Persists {
+			of = append(of, fmt.Sprintf("%s@%s over %s: segment %d %q", p.Key, p.Next.Revision, p.Base, p.Next.Segment, p.Next.State))
+		}
+		return "persist " + strings.Join(of, ", ")
 	case Promote:
 		var of []string
 		for _, p := range e.Promotions {
@@ -503,7 +583,11 @@ func (s *script) tell(e Effect) string {
 	case Warn:
 		return fmt.Sprintf("warn %s: %s (%s@%s): %v", e.Class, e.Message, e.Key, e.Revision, e.Err)
 	case Drained:
-		return fmt.Sprintf("drained: frontier %s, prepared %d, unfinished %d", e.Report.Frontier, e.Report.Prepared, e.Report.Unfinished)
+		told := fmt.Sprintf("drained: frontier %s, prepared %d, unfinished %d", e.Report.Frontier, e.Report.Prepared, e.Report.Unfinished)
+		if e.Report.Dirty > 0 {
+			told += fmt.Sprintf(", dirty %d", e.Report.Dirty)
+		}
+		return told
 	case Stop:
 		return fmt.Sprintf("stop: %v", e.Cause)
 	case Late:

@@ -66,6 +66,7 @@ type sim struct {
 	remote   bool    // solvers are replicas that keep trips
 	trips    map[string]string
 	mode     string
+	rebuilds int  // entries that owners were given to rebuild
 	fickle   bool // solvers of different owners decide differently
 	quiet    bool // no more faults: all must come to its end
 	current  *owner
@@ -194,7 +195,7 @@ func newSim(seed uint64) *sim {
 	if *only != "" {
 		s.mode = *only
 	}
-	s.cfg.PersistCommits, s.cfg.Persists = 1+s.rng.IntN(5), 1+s.rng.IntN(5)
+	s.cfg.PersistCommits, s.cfg.Persists = 1<<s.rng.IntN(6), 1+s.rng.IntN(5)
 	s.left = 50 + s.rng.IntN(200)
 	s.operator = s.rng.IntN(2) == 0
 	s.luck = rand.New(rand.NewPCG(seed, 12))
@@ -329,6 +330,7 @@ func (s *sim) recover(t *commit.Tenure) {
 		}
 	}
 	start.Rebuild = s.world.rebuild()
+	s.rebuilds += len(start.Rebuild)
 	start.LedgerHighest = s.world.base + int64(len(s.world.ledger))
 	o := &owner{
 		tenure: t, position: start.Frontier.Next.Offset, requests: map[sending]string{}, commits: map[commit.ID]string{},
@@ -408,8 +410,12 @@ func (s *sim) give(o *owner, in Input) {
 	} else {
 		o.last = f
 	}
+	crash := 0.03
+	if s.mode != prepared {
+		crash = 0.2 // most of what is dirty is lost in between
+	}
 	for _, e := range effects {
-		if o == s.current && s.happens(0.03) {
+		if o == s.current && s.happens(crash) {
 			s.crash(o)
 			return
 		}

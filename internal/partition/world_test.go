@@ -273,7 +273,7 @@ func (w *world) quarantine(q commit.Quarantined, full bool) error {
 		return err
 	}
 	r := w.row(q.Key)
-	if full {
+	if _, there := r.aside[q.Revision.Offset]; full && !there {
 		if r.prepared != nil && r.prepared.Revision == q.Revision {
 			r.prepared = nil // the dead letter is the evidence
 		}
