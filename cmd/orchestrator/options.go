@@ -224,6 +224,9 @@ func (o *serviceOptions) validate() error {
 	if len(o.kafka.brokers) == 0 {
 		problems = append(problems, errors.New("--brokers must name at least one host:port"))
 	}
+	if o.maxRecordBytes < 0 {
+		problems = append(problems, fmt.Errorf("--max-record-bytes is %d, must not be negative", o.maxRecordBytes))
+	}
 	if o.solvers < 0 {
 		problems = append(problems, fmt.Errorf("--solvers is %d, must be at least 0", o.solvers))
 	}
