@@ -13,6 +13,7 @@ import (
 	"milepost/internal/audit"
 	"milepost/internal/fleet"
 	"milepost/internal/mapmatch"
+	"milepost/internal/partition"
 	"milepost/internal/pgstore"
 	"milepost/internal/publish"
 	"milepost/internal/roadnet"
@@ -37,6 +38,7 @@ func newDevJob(o devOptions, graph *roadnet.Graph, log *slog.Logger) (*devJob, e
 	s.group, s.raw, s.prefix = "dev-"+run, "dev-"+run+".raw", "dev-"+run
 	s.workload, s.mode, s.publish, s.protocol, s.topics, s.start, s.onDataLoss = "fleet", "prepared", "transactional", "classic", "create", "earliest", "stop"
 	s.rawPartitions, s.sessionTimeout, s.drainGrace = o.partitions, 10*time.Second, 20*time.Second
+	s.solving = solvingOptions{solver: solveInProcess, maxInFlight: partition.DefaultConfig().Jobs}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}

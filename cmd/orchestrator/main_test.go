@@ -138,6 +138,7 @@ func TestSettingsErrors(t *testing.T) {
 // Golden: every verb's help has examples and says what it prints.
 func TestHelp(t *testing.T) {
 	for _, verb := range []string{
+		"matcher",
 		"graph", "graph build", "graph info", "graph check",
 		"", "catalog", "catalog check", "catalog show", "catalog reload", "match", "replay", "migrate", "config", "version", "dev", "run", "status", "partition", "partition list", "partition show",
 		"partition seek", "partition reset", "partition ledger", "quarantine", "quarantine list", "quarantine show", "quarantine release", "quarantine discard", "doctor",

@@ -152,6 +152,8 @@ type serviceOptions struct {
 	log   logOptions
 	dsn   telemetry.Secret
 
+	solving solvingOptions
+
 	config, group, raw, prefix, workload   string
 	roadMap, catalog                       string
 	mode, publish, protocol, topics, start string
@@ -187,6 +189,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.onDataLoss, "on-data-loss", "stop", "where retention has overtaken a frontier: stop the partition, or reset: go on, each key that had history with a data loss reset")
 	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
+	o.solving.flags(fs)
 	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
 	fs.DurationVar(&o.drainGrace, "drain-grace", 20*time.Second, "how long a revoked or stopping partition may take to finish what is in hand")
 	fs.DurationVar(&o.maxAge, "max-age", 0, "how far an event's time may be from its record's Kafka timestamp; 0: any")
@@ -212,6 +215,10 @@ func (o *serviceOptions) validate() error {
 	}
 	oneOf("topics", o.topics, "create", "check")
 	oneOf("start", o.start, "earliest", "latest")
+	oneOf("solver", o.solving.solver, solveInProcess, solveRemote)
+	if err := o.solving.validate(); err != nil {
+		problems = append(problems, err)
+	}
 	oneOf("on-data-loss", o.onDataLoss, "stop", "reset")
 	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap + o.catalog, "group": o.group, "raw": o.raw, "prefix": o.prefix} {
 		if value == "" {

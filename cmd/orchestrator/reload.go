@@ -84,6 +84,9 @@ func (s *service) reloadCatalog(ctx context.Context) (outcome string, err error)
 	if err != nil {
 		return metrics.ReloadRefused, err
 	}
+	if err := s.solveTopics(ctx, t); err != nil {
+		return metrics.ReloadRefused, err
+	}
 	w, err := s.putInForce(t)
 	if err != nil {
 		return metrics.ReloadRefused, err

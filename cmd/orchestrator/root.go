@@ -92,6 +92,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 done, but rows of the
 		return usagef("%w (see: %s --help)", err, cmd.CommandPath())
 	})
 	root.AddCommand(
+		newMatcher(io),
 		newGraph(io),
 		newRun(io), newDev(io), newMatch(io), newReplay(io), newMigrate(io), newCatalog(io), newConfig(io), newVersion(io), newHealth(io),
 		newStatus(io), newPartition(io), newQuarantine(io), newDoctor(io),

@@ -26,6 +26,7 @@ import (
 	"milepost/internal/partition"
 	"milepost/internal/pgstore"
 	"milepost/internal/publish"
+	"milepost/internal/solve"
 	"milepost/internal/telemetry"
 )
 
@@ -50,6 +51,7 @@ type service struct {
 	admin     *kgo.Client
 	publisher *publish.Publisher
 	pipeline  *commit.Pipeline
+	remote    *solve.Remote // nil: jobs are decided in this process
 	pools     *fleet.Pools
 	credits   *partition.Credits
 	consumer  *consumer.Consumer
@@ -185,7 +187,7 @@ func (s *service) patiently(ctx context.Context, what string, try func(context.C
 }
 
 // buildWorker makes what decides, commits and consumes.
-func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, instance string) error {
+func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, instance string) error {
 	cfg := fleet.DefaultConfig()
 	topics := publish.Topics{Prefix: s.opts.prefix}
 	cfg.Group, cfg.MatchedTopic, cfg.DeadLetterTopic, cfg.MaxAge = s.opts.group, topics.Matched(), topics.DeadLetter(), s.opts.maxAge
@@ -208,7 +210,13 @@ func (s *service) buildWorker(_ context.Context, client publish.ClientConfig, in
 	if ccfg.PublishMode == commit.Idempotent {
 		ccfg.Lanes = 0 // no transactional ids: a next owner has none to initialise
 	}
+	ccfg.Partition.Jobs = s.opts.solving.maxInFlight
+	remote, err := s.buildRemote(ctx, client)
+	if err != nil {
+		return err
+	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
+		Remote: remote,
 		Owners: s.store, Store: s.metrics.Store(s.store), Operations: s.store, Pipeline: s.pipeline,
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
@@ -258,6 +266,7 @@ func (s *service) run(ctx context.Context) error {
 	var below errgroup.Group
 	below.Go(func() error { return s.pools.Run(work) })
 	below.Go(func() error { return s.pipeline.Run(work) })
+	below.Go(func() error { return s.runRemote(work) })
 	below.Go(func() error { return s.server.Run(work) })
 	below.Go(func() error { return s.reloads(work) })
 	err := s.consumer.Run(ctx)
