@@ -56,7 +56,7 @@ profiles make the same bytes. The file is put in place when it is whole: workers
 Profiles (a TOML file) say what tags mean to a class of vehicles; "orchestrator graph build --print-profiles" prints the
 default ones. A graph is for cars unless --vehicles says otherwise; one for several classes is larger.`,
 		Example: `  orchestrator graph build delaware.osm.pbf -o delaware.graph
-  orchestrator graph build city.osm.pbf -o city.graph --vehicles car,bus,bicycle --contraflow
+  orchestrator graph build city.osm.pbf -o city.graph --vehicles car,bus,bicycle
   orchestrator graph build country.osm.pbf -o town.graph --box 9.0,48.6,9.4,48.9
   orchestrator graph build --print-profiles > profiles.toml`,
 		Args: args(cobra.MaximumNArgs(1)),
@@ -76,7 +76,7 @@ default ones. A graph is for cars unless --vehicles says otherwise; one for seve
 	fs.StringSliceVar(&o.vehicles, "vehicles", []string{"car"}, "classes of vehicles: car, truck, bus, bicycle, foot, or all")
 	fs.StringVar(&o.profiles, "profiles", "", "TOML `file` that says what tags mean to each class; empty: the default")
 	fs.StringVar(&o.box, "box", "", "only ways that may touch `W,S,E,N` (degrees)")
-	fs.BoolVar(&o.contraflow, "contraflow", false, "edges against one-way streets, too, for matching vehicles that go the wrong way")
+	fs.BoolVar(&o.contraflow, "contraflow", true, "edges against one-way streets, too, for matching vehicles that go the wrong way")
 	fs.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	fs.Bool("print-profiles", false, "print the default profiles and exit")
 	return cmd

@@ -27,6 +27,7 @@ func openMap(ctx context.Context, path string, opt roadnet.ImportOptions) (*road
 		return nil, err
 	}
 	if !is {
+		opt.Contraflow = true // a price in matching (M27), as graph build does it
 		return importMap(ctx, path, opt)
 	}
 	if opt.Profiles != nil {
