@@ -96,7 +96,7 @@ func (o *checked) regions(cmd *cobra.Command, path string, c *catalog.Catalog, w
 	for i := range c.Regions {
 		r := checkedRegion{ID: c.Regions[i].ID}
 		if withMaps {
-			g, err := importPart(cmd.Context(), regionMap(path, &c.Regions[i]), c.Regions[i].Box)
+			g, err := importPart(cmd.Context(), regionMap(path, &c.Regions[i]), c.Regions[i].Box, nil)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("region %s: %w", r.ID, err))
 				continue

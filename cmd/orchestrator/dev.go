@@ -110,7 +110,7 @@ func runDev(ctx context.Context, io streams, o devOptions, sources map[string]so
 	if err != nil {
 		return err
 	}
-	job, err := newDevJob(o, graph, log)
+	job, err := newDevJob(o, graph, oneMap(graph), log)
 	if err != nil {
 		return errors.Join(err, stop())
 	}

@@ -24,14 +24,16 @@ import (
 type devJob struct {
 	opts    devOptions
 	log     *slog.Logger
-	graph   *roadnet.Graph
+	graph   *roadnet.Graph // that the fleet drives on
+	serves  *territory     // of the worker
+	built   func(*service) // called when the worker is built; may be nil
 	client  []kgo.Opt
 	fleet   *traffic.Fleet
 	auditor *audit.Auditor
 	routes  *routes
 }
 
-func newDevJob(o devOptions, graph *roadnet.Graph, log *slog.Logger) (*devJob, error) {
+func newDevJob(o devOptions, graph *roadnet.Graph, serves *territory, log *slog.Logger) (*devJob, error) {
 	// Names of this run's own: with a broker or database that lives on, an earlier run's state means nothing here.
 	run := instanceID()
 	s := &o.service
@@ -51,7 +53,7 @@ func newDevJob(o devOptions, graph *roadnet.Graph, log *slog.Logger) (*devJob, e
 		return nil, err
 	}
 	j := &devJob{
-		opts: o, log: log, graph: graph, fleet: vehicles, routes: newRoutes(),
+		opts: o, log: log, graph: graph, serves: serves, fleet: vehicles, routes: newRoutes(),
 		client: publish.ClientOptions(publish.ClientConfig{Brokers: s.kafka.brokers, Log: log, Options: security}),
 	}
 	topics := publish.Topics{Prefix: s.prefix}
@@ -80,10 +82,13 @@ func (j *devJob) run(ctx context.Context, screen *screen) (*figures, error) {
 	built := make(chan *service, 1) // capacity 1: built once
 	ended := make(chan error, 1)    // capacity 1: ends once
 	go func() {
-		ended <- runService(worker, j.opts.service, oneMap(j.graph), j.log, func(s *service) { built <- s })
+		ended <- runService(worker, j.opts.service, j.serves, j.log, func(s *service) { built <- s })
 	}()
 	select {
-	case <-built:
+	case s := <-built:
+		if j.built != nil {
+			j.built(s)
+		}
 	case err := <-ended:
 		return nil, fmt.Errorf("the worker ended before it began: %w", err)
 	}

@@ -80,7 +80,7 @@ func (s *service) reloadCatalog(ctx context.Context) (outcome string, err error)
 		return metrics.ReloadRefused, fmt.Errorf("version %d is not above %d, which is in force: a changed catalog needs a higher one, also when it goes back to an earlier state",
 			c.Version, was.atlas.Version())
 	}
-	t, err := loadCatalog(ctx, s.opts.catalog, text, c, s.pools.Graph, s.log)
+	t, err := catalogLoader{path: s.opts.catalog, profiles: s.opts.profiles, at: s.pools.Graph, log: s.log}.load(ctx, text, c)
 	if err != nil {
 		return metrics.ReloadRefused, err
 	}
@@ -113,6 +113,11 @@ func (s *service) putInForce(t *territory) (partition.Workload, error) {
 func (s *service) serveReload(w http.ResponseWriter, r *http.Request) {
 	if s.consumer == nil {
 		http.Error(w, "starting", http.StatusServiceUnavailable)
+		return
+	}
+	// The server's time-out for reading is for requests; left as it is, it would end the context of one that takes long to answer.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	out := s.reload(r.Context())

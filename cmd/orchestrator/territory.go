@@ -41,7 +41,7 @@ func loadTerritory(ctx context.Context, o *serviceOptions, log *slog.Logger) (*t
 	if err != nil {
 		return nil, fmt.Errorf("--catalog: %w", err)
 	}
-	return loadCatalog(ctx, o.catalog, text, c, nil, log)
+	return catalogLoader{path: o.catalog, profiles: o.profiles, log: log}.load(ctx, text, c)
 }
 
 func readCatalog(path string) (text string, c *catalog.Catalog, err error) {
@@ -53,9 +53,20 @@ func readCatalog(path string) (text string, c *catalog.Catalog, err error) {
 	return string(b), c, err
 }
 
-// loadCatalog imports the maps of a catalog. at gives a graph that is at hand already, by its hash: where the same roads come out again, that
-// one is kept. It may be nil.
-func loadCatalog(ctx context.Context, path, text string, c *catalog.Catalog, at func([32]byte) *roadnet.Graph, log *slog.Logger) (*territory, error) {
+// catalogLoader loads the maps of a catalog.
+type catalogLoader struct {
+	path     string // of the catalog
+	profiles string // file, empty: the default
+	// at gives a graph that is at hand already, by its hash: where the same roads come out again, that one is kept. It may be nil.
+	at  func([32]byte) *roadnet.Graph
+	log *slog.Logger
+}
+
+func (l catalogLoader) load(ctx context.Context, text string, c *catalog.Catalog) (*territory, error) {
+	profiles, err := readProfiles(l.profiles)
+	if err != nil {
+		return nil, err
+	}
 	t := &territory{catalog: c, text: text}
 	type part struct {
 		file string
@@ -66,33 +77,31 @@ func loadCatalog(ctx context.Context, path, text string, c *catalog.Catalog, at 
 	var problems []error
 	for i := range c.Regions {
 		r := &c.Regions[i]
-		p := part{file: regionMap(path, r)}
+		p := part{file: regionMap(l.path, r)}
 		if r.Box != nil {
 			p.box = *r.Box
 		}
 		g := loaded[p]
 		if g == nil {
-			var err error
-			if g, err = importPart(ctx, p.file, r.Box); err != nil {
+			if g, err = importPart(ctx, p.file, r.Box, profiles); err != nil {
 				problems = append(problems, fmt.Errorf("region %s: %w", r.ID, err))
 				continue
 			}
-			if at != nil {
-				if same := at(g.Hash()); same != nil {
+			if l.at != nil {
+				if same := l.at(g.Hash()); same != nil {
 					g = same
 				}
 			}
 			loaded[p] = g
 		}
 		hash := g.Hash()
-		log.LogAttrs(ctx, slog.LevelInfo, "region", slog.String("region", r.ID), slog.String("file", filepath.Base(p.file)),
+		l.log.LogAttrs(ctx, slog.LevelInfo, "region", slog.String("region", r.ID), slog.String("file", filepath.Base(p.file)),
 			slog.Int("edges", g.Edges()), slog.String("graph", fmt.Sprintf("%x", hash[:8])), slog.Int("cells", len(r.Coverage)))
 		t.graphs, maps = append(t.graphs, g), append(maps, fleet.MapOf(g))
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	var err error
 	t.atlas, err = fleet.NewAtlas(c, maps)
 	return t, err
 }
@@ -105,8 +114,8 @@ func regionMap(path string, r *catalog.Region) string {
 	return filepath.Join(filepath.Dir(path), filepath.FromSlash(r.Graph))
 }
 
-func importPart(ctx context.Context, file string, box *catalog.Box) (*roadnet.Graph, error) {
-	var opt roadnet.ImportOptions
+func importPart(ctx context.Context, file string, box *catalog.Box, profiles *roadnet.Profiles) (*roadnet.Graph, error) {
+	opt := roadnet.ImportOptions{Profiles: profiles}
 	if box != nil {
 		opt.Box = &roadnet.Box{West: box.West, South: box.South, East: box.East, North: box.North}
 	}
