@@ -247,7 +247,7 @@ func (l *layout) order() error {
 // graph makes the arrays of edges, geometry and nodes.
 func (l *layout) graph() *Graph {
 	r := &l.b.rules
-	g := &Graph{geomOff: []int32{0}, vehicles: r.set, contraflow: r.contraflow, profile: r.profiles.digest(r.set), pace: make([]pace, numVehicles)}
+	g := &Graph{vehicles: r.set, contraflow: r.contraflow, profile: r.profiles.digest(r.set), pace: make([]pace, numVehicles)}
 	for v := range g.pace {
 		if r.set.Has(Vehicle(v)) {
 			g.pace[v] = r.profiles.of[v].pace()
@@ -258,12 +258,29 @@ func (l *layout) graph() *Graph {
 		s.from, s.to = l.node(g, l.nodes[s.first]), l.node(g, l.nodes[s.end-1])
 	}
 	l.markPrivate(len(g.nodeID))
+	l.reserve(g)
 	for i := range l.cuts {
 		l.addEdges(g, &l.cuts[i])
 	}
 	g.setOut()
 	l.b.stats.Nodes = len(g.vertices)
 	return g
+}
+
+// reserve makes room for what the stretches will need: arrays that grow by copying are, for a country, most of an import's memory.
+func (l *layout) reserve(g *Graph) {
+	edges, vertices := 0, 0
+	for i := range l.cuts {
+		s := &l.cuts[i]
+		edges++
+		if l.b.ways[s.way].attr.dir == both {
+			edges++
+		}
+		vertices += int(s.end - s.first)
+	}
+	g.edges, g.shape = make([]Edge, 0, edges), make([]int32, 0, edges)
+	g.geomOff, g.geomEdge = append(make([]int32, 0, len(l.cuts)+1), 0), make([]EdgeIndex, 0, len(l.cuts))
+	g.vertices, g.vertexNode = make([]vertex, 0, vertices), make([]int64, 0, vertices)
 }
 
 // node returns the junction for a stretch's end: a shared one, or one of its own where a barrier closes the node.
