@@ -122,6 +122,7 @@ func (b *Builder) AddNode(id, lonE7, latE7 int64, tags Tags) {
 	}
 	if lonE7 < -halfTurnE7 || lonE7 > halfTurnE7 || latE7 < -halfTurnE7/2 || latE7 > halfTurnE7/2 {
 		b.stats.BadNodes++
+		b.found(MemberNode, id, "off the globe: taken as missing")
 		return
 	}
 	b.place[i] = vertex{lon: int32(lonE7), lat: int32(latE7)}
@@ -192,6 +193,7 @@ func (b *Builder) closeWays() {
 	for i, w := range b.ways {
 		if i > 0 && w.id == kept[len(kept)-1].id {
 			b.stats.DuplicateWays++
+			b.found(MemberWay, w.id, "comes more than once: the first one counts")
 			continue
 		}
 		kept = append(kept, w)

@@ -425,7 +425,8 @@ func TestTurnsMany(t *testing.T) {
 // The order of calls is held, and impossible input is counted rather than trusted.
 func TestBuilderMisuse(t *testing.T) {
 	road := roadnet.Tags{{Key: "highway", Value: "primary"}}
-	b := roadnet.NewBuilder(nil)
+	var told []string
+	b := roadnet.NewBuilderFor(roadnet.ImportOptions{Note: func(f roadnet.Finding) { told = append(told, f.String()) }})
 	b.AddWay(1, []int64{1, 2, 3, 4}, road)
 	b.AddWay(1, []int64{1, 2}, road)
 	b.AddNode(1, 0, 0, nil)
@@ -440,6 +441,13 @@ func TestBuilderMisuse(t *testing.T) {
 	}
 	if s := g.Stats(); s.DuplicateWays != 1 || s.BadNodes != 2 || s.MissingNodes != 2 || s.Ways != 1 || g.NodePoint(0) != (roadnet.Point{}) {
 		t.Errorf("%+v", s)
+	}
+	want := []string{
+		"way 1: comes more than once: the first one counts", "node 3: off the globe: taken as missing", "node 4: off the globe: taken as missing",
+		"way 1: node 3 is missing: the way is cut there", "way 1: node 4 is missing: the way is cut there",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
 	}
 	b = roadnet.NewBuilder(nil)
 	b.AddWay(1, []int64{1, 2}, road)
