@@ -277,7 +277,7 @@ Exit code 0: it is in force, or was already; 1: it was refused.`,
 			if err != nil {
 				return fmt.Errorf("ask the worker: %w", err)
 			}
-			defer res.Body.Close()
+			defer func() { _ = res.Body.Close() }()
 			body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 			if err != nil {
 				return fmt.Errorf("read the worker's answer: %w", err)

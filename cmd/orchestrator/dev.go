@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,8 +145,8 @@ func devStores(ctx context.Context, o *devOptions, ownBroker bool, log *slog.Log
 	var stops []func() error
 	stop := func() error {
 		var errs []error
-		for i := len(stops) - 1; i >= 0; i-- {
-			errs = append(errs, stops[i]())
+		for _, stop := range slices.Backward(stops) {
+			errs = append(errs, stop())
 		}
 		return errors.Join(errs...)
 	}

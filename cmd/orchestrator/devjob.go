@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -112,7 +113,7 @@ func (j *devJob) run(ctx context.Context, screen *screen) (*figures, error) {
 
 // drive produces the fleet's positions, each vehicle at its own phase of the interval.
 func (j *devJob) drive(ctx context.Context, screen *screen, ended <-chan error) error {
-	client, err := kgo.NewClient(append(j.client[:len(j.client):len(j.client)], kgo.ProducerLinger(2*time.Millisecond))...)
+	client, err := kgo.NewClient(append(slices.Clip(j.client), kgo.ProducerLinger(2*time.Millisecond))...)
 	if err != nil {
 		return err
 	}

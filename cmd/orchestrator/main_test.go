@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -162,3 +163,17 @@ func TestVersion(t *testing.T) {
 		t.Errorf("version: %+v", got)
 	}
 }
+
+// V3: a result that could not be written is a failure, whatever the verb.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	var stderr bytes.Buffer
+	code := execute(t.Context(), []string{"config"}, strings.NewReader(""), full{}, &stderr)
+	if code != exitFailed || !strings.Contains(stderr.String(), "no space") {
+		t.Errorf("code %d, %q, want 1 and the reason", code, stderr.String())
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }

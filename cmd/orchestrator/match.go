@@ -196,7 +196,7 @@ func (m *matching) file(r *offline.Run, name string, bad *refusals) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	for fix, err := range tracefile.Read(in, name, m.opts) {
 		if err == nil {
 			if err = r.Add(&fix); errors.Is(err, offline.ErrNoTime) {

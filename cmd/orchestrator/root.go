@@ -45,12 +45,16 @@ type streams struct {
 
 // execute runs one command line and gives its exit code.
 func execute(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer) int {
-	root := newRoot(streams{in: in, out: out, err: stderr})
+	printed := &remembering{to: out}
+	root := newRoot(streams{in: in, out: printed, err: stderr})
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(printed)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil && printed.err != nil {
+		err = fmt.Errorf("write to standard output: %w", printed.err)
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -67,6 +71,21 @@ func execute(ctx context.Context, args []string, in io.Reader, out, stderr io.Wr
 		fmt.Fprintln(stderr, "orchestrator:", msg)
 	}
 	return code
+}
+
+// remembering is a writer that remembers its first error, so that no verb need look at each line that it prints: a result that
+// could not be written is a failure (V3).
+type remembering struct {
+	to  io.Writer
+	err error
+}
+
+func (r *remembering) Write(p []byte) (int, error) {
+	n, err := r.to.Write(p)
+	if r.err == nil {
+		r.err = err
+	}
+	return n, err
 }
 
 func newRoot(io streams) *cobra.Command {

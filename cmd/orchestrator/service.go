@@ -177,6 +177,7 @@ func (s *service) patiently(ctx context.Context, what string, try func(context.C
 		if err == nil || !publish.Away(err) {
 			return err
 		}
+		//nolint:sloglint // one of this file's literals; they only pass through here
 		s.log.LogAttrs(ctx, slog.LevelWarn, what, slog.Any("err", err), slog.Duration("next", wait))
 		select {
 		case <-ctx.Done():

@@ -41,8 +41,8 @@ func settle(flags *pflag.FlagSet) (map[string]source, error) {
 	sources := map[string]source{}
 	var problems []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		name, where := f.Name, ""
-		var value string
+		name := f.Name
+		var value, where string
 		switch {
 		case f.Changed:
 			sources[name] = fromFlag

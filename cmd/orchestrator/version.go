@@ -9,7 +9,7 @@ import (
 )
 
 // version is set by release builds (-ldflags "-X main.version=v1.2.3").
-var version = "development" //nolint:gochecknoglobals // the linker can set nothing else
+var version = "development"
 
 // versionFacts is what "version --json" prints.
 type versionFacts struct {

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -74,7 +75,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 
 	p.mu.Lock()
 	p.closed = true
-	rest := append(p.prepare, p.publish...)
+	rest := slices.Concat(p.prepare, p.publish)
 	p.prepare, p.publish = nil, nil
 	p.mu.Unlock()
 	for _, s := range rest {

@@ -212,8 +212,8 @@ func TestPipelineLostTenure(t *testing.T) {
 		}
 		synctest.Wait()
 		select {
-		case <-settled:
-			t.Error("settled with a transaction under way")
+		case err := <-settled:
+			t.Errorf("settled with a transaction under way: %v", err)
 		default:
 		}
 		close(open)

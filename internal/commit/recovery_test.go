@@ -130,7 +130,7 @@ func TestRecoveryBrokenOff(t *testing.T) {
 			}
 			calls := atomic.Int64{}
 			b := ownFrom0(t, r, "b", 2)
-			r.store.Fault = func(_ string, done bool) error {
+			r.store.Fault = func(_ string, _ bool) error {
 				if calls.Add(1) > int64(cut) {
 					return errors.New("connection lost")
 				}
@@ -180,7 +180,7 @@ func TestRecoveryFailedKey(t *testing.T) {
 	}
 	refuse.Store(false)
 	failed := atomic.Int64{}
-	r.store.Fault = func(op string, done bool) error { // C8: the promotion fails a few times after the publication
+	r.store.Fault = func(op string, _ bool) error { // C8: the promotion fails a few times after the publication
 		if op == "promote" && failed.Add(1) < 5 {
 			return errors.New("connection lost")
 		}

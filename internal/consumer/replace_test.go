@@ -29,8 +29,8 @@ func TestSharedAdmission(t *testing.T) {
 		})
 		var late atomic.Int64
 		for n := range int32(3) {
-			r.produce(n, numbered("a"+string(rune('0'+n)), 0, 20)...)
-			r.produce(n, numbered("b"+string(rune('0'+n)), 0, 20)...)
+			r.produce(n, numbered("a"+string('0'+n), 0, 20)...)
+			r.produce(n, numbered("b"+string('0'+n), 0, 20)...)
 		}
 		p := r.start("one", func(_ *Config, d *Deps) {
 			d.Workload, d.Admission = regional{}, credits

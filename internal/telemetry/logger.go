@@ -45,7 +45,7 @@ func NewLogger(w io.Writer, f Format, level slog.Level) (*slog.Logger, error) {
 		}
 		return NewLogger(w, FormatText, level)
 	case FormatText:
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})), nil
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})), nil
 	case FormatJSON:
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
 	}

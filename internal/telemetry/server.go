@@ -23,7 +23,7 @@ type Server struct {
 // Listen binds the address at once, so that a taken port is an error of the start. ready returns nil when the process
 // is ready, else why it is not.
 func Listen(address string, gatherer prometheus.Gatherer, ready func() error, log *slog.Logger) (*Server, error) {
-	l, err := net.Listen("tcp", address)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s for health and metrics (choose another with --listen): %w", address, err)
 	}
