@@ -56,6 +56,10 @@ test-integration: ## the main job on a real Kafka and Postgres: in containers, e
 sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
 	$(GO) test -json -count=1 -timeout 30m -run Sim -tags invariants ./internal/partition -seeds $(SEEDS) -seed $(SEED) | $(REPORT)
 
+.PHONY: mutations
+mutations: ## seeded faults that the simulator, scripts and protocol tests must catch: make mutations [SAMPLE=n]
+	$(GO) test -json -count=1 -timeout 60m -run TestMutationsAreCaught ./test/mutations -sample $(or $(SAMPLE),1) | $(REPORT)
+
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for T each: make fuzz T=30s
 	@.ci/fuzz.sh $(T)
@@ -128,6 +132,7 @@ ci: ## what CI runs, stage by stage with times
 .PHONY: nightly
 nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) sim SEEDS=20000
+	$(MAKE) mutations
 	$(MAKE) fuzz T=2m
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000

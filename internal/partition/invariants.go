@@ -140,7 +140,7 @@ func (m *Machine) checkPhase(k *key) {
 	if k.phase == solving && j.cached && !m.isSticky(k) {
 		m.broken("P10", k, "a request without the trip is out over %s, sticky is %+v", k.checkpoint.Revision, k.sticky)
 	}
-	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.published == nil && k.dirty == nil && k.foreign < 0) {
+	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.asked == 0 && k.published == nil && k.dirty == nil && k.foreign < 0) {
 		m.broken("P7", k, "listed for eviction: %t", k.listed)
 	}
 }

@@ -207,7 +207,7 @@ func (m *Machine) enter(k *key, p phase) {
 
 // rest lists an idle key for eviction; one of which nothing is known leaves at once.
 func (m *Machine) rest(k *key) {
-	if k.phase != idle || k.listed || k.head != nil || len(k.spill) > 0 || k.published != nil || k.dirty != nil || k.foreign >= 0 {
+	if k.phase != idle || k.listed || k.head != nil || len(k.spill) > 0 || k.asked > 0 || k.published != nil || k.dirty != nil || k.foreign >= 0 {
 		return
 	}
 	if !k.loaded && !k.quarantined {

@@ -46,6 +46,9 @@ func persistsBefore(a, b *key) bool {
 // the persist.
 func (m *Machine) makeDirty(k *key, c *commit.Commit, offsets []int64, floor int64) {
 	m.touch(k)
+	if k.listed {
+		m.idle.remove(k)
+	}
 	d := k.dirty
 	if d == nil {
 		d = &dirty{base: k.checkpoint.Revision}

@@ -118,6 +118,9 @@ func (m *Machine) refetched(in Arrived) {
 		a.key.asked = 0
 	}
 	if m.draining {
+		for _, a := range out {
+			m.rest(a.key)
+		}
 		return
 	}
 	if in.Err != nil {
