@@ -44,8 +44,8 @@ test: ## all tests that this machine can run; says what it could not run and why
 test-race: ## unit tests under the race detector, with the invariants checked
 	$(GO) test -json -race -short -tags invariants $(PKGS) | $(REPORT)
 
-.PHONY: test-amd64
-test-amd64: ## the matcher's bytes from processors that fuse multiply and add, and from those that do not
+.PHONY: test-processors
+test-processors: ## the matcher's bytes from processors that fuse multiply and add, and from those that do not
 	for level in v1 v3; do GOAMD64=$$level $(GO) test -count=1 -run SameBytes ./internal/mapmatch || exit 1; done
 
 .PHONY: test-integration

@@ -39,7 +39,7 @@ stage build 15m make build
 stage lint 25m make -k lint vet
 stage verify 10m make verify
 stage race 15m make test-race
-stage amd64 10m make test-amd64
+stage amd64 10m make test-processors
 stage sim 10m make sim SEEDS="${SIM_SEEDS:-300}"
 printf '\n=== wait for the container images\n'
 wait "$docker"

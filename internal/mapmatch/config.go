@@ -44,7 +44,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Candidates: 12, MinRadiusM: 35, MaxRadiusM: 100, DefaultAccuracyM: 8, MinSigmaM: 6, MaxSigmaM: 30,
-		TailSigmas: 1.5, DetourM: 3, DetourMPS: 0.45, DetourLateMPS: 1, SpacingM: 10,
+		TailSigmas: 1.5, DetourM: 3, DetourMPS: 0.45, DetourLateMPS: 0.75, SpacingM: 10,
 		HeadingNats: 5, HeadingMinMPS: 3, UTurnM: 50, BanM: 150, PrivateM: 30, ContraflowM: 400, ContraflowNats: 14, SlowShare: 0.2, IslandNats: 2, FerryNats: 1.5,
 		MaxSpeedMPS: 55, BeamNats: 15,
 		Layers: 40, Window: 120 * time.Second, Away: 20 * time.Second, Gap: 300 * time.Second,

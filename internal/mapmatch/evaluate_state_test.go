@@ -12,7 +12,7 @@ import (
 )
 
 // TestEvaluateDelaware holds the matcher to OSRM's mismatch on simulated drives over the whole state: the map is in the test data of a
-// module that we depend on, the drives de_1s, de_10s and de_60s are made by the generator of the shared data (see docs/matching.md)
+// module that we depend on, the drives de_1s, de_10s and de_60s are made by the generator of the shared data (see docs/matcher.md)
 // in the folder "synthetic" of MILEPOST_SYNTH.
 func TestEvaluateDelaware(t *testing.T) {
 	dir := os.Getenv("MILEPOST_SYNTH")
