@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,13 +76,14 @@ imported too. Exit code 0: a worker would start with it; 1: it would not.`,
 			if err != nil {
 				return err
 			}
+			w := newTable(s.out)
 			for _, r := range out.Regions {
 				if withMaps {
-					fmt.Fprintf(s.out, "%s: %d edges, graph %s\n", r.ID, r.Edges, r.Graph)
+					w.row("%s: %d edges, graph %s", r.ID, r.Edges, r.Graph)
 				}
 			}
-			fmt.Fprintf(s.out, "version %d, %d regions: good\n", out.Version, len(out.Regions))
-			return nil
+			w.row("version %d, %d regions: good", out.Version, len(out.Regions))
+			return w.flush()
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -204,18 +204,18 @@ func cellNames(cells []catalog.Cell) []string {
 }
 
 func showTable(s streams, c *catalog.Catalog) error {
-	fmt.Fprintf(s.out, "version %d\n", c.Version)
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "REGION\tGRAPH\tCOVERAGE\tOVERLAP\tLANES\tCLASS\tREPLICAS\tFRESHNESS")
+	w := newTable(s.out)
+	w.row("version %d", c.Version)
+	w.row("REGION\tGRAPH\tCOVERAGE\tOVERLAP\tLANES\tCLASS\tREPLICAS\tFRESHNESS")
 	for _, r := range shownRegions(c) {
 		budget := r.FreshnessBudget
 		if budget == "" {
 			budget = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d-%d\t%s\n", r.ID, r.Graph, strings.Join(r.Coverage, " "), strings.Join(r.Overlap, " "), r.Lanes,
+		w.row("%s\t%s\t%s\t%s\t%d\t%s\t%d-%d\t%s", r.ID, r.Graph, strings.Join(r.Coverage, " "), strings.Join(r.Overlap, " "), r.Lanes,
 			r.ResourceClass, r.MinReplicas, r.MaxReplicas, budget)
 	}
-	return w.Flush()
+	return w.flush()
 }
 
 type (
@@ -291,7 +291,9 @@ Exit code 0: it is in force, or was already; 1: it was refused.`,
 					return err
 				}
 			} else if out.Error == "" {
-				fmt.Fprintf(s.out, "%s: version %d, %d regions\n", out.Outcome, out.Version, out.Regions)
+				if _, err := fmt.Fprintf(s.out, "%s: version %d, %d regions\n", out.Outcome, out.Version, out.Regions); err != nil {
+					return err
+				}
 			}
 			if out.Outcome == metrics.ReloadRefused {
 				return fmt.Errorf("refused, version %d stays in force:\n%s", out.Version, out.Error)

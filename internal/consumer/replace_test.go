@@ -28,9 +28,9 @@ func TestSharedAdmission(t *testing.T) {
 			Global: partition.Bound{Jobs: 1, Bytes: 1 << 20}, Region: partition.Bound{Jobs: 1, Bytes: 1 << 20},
 		})
 		var late atomic.Int64
-		for n := range int32(3) {
-			r.produce(n, numbered("a"+string('0'+n), 0, 20)...)
-			r.produce(n, numbered("b"+string('0'+n), 0, 20)...)
+		for n, names := range [][2]string{{"a0", "b0"}, {"a1", "b1"}, {"a2", "b2"}} {
+			r.produce(int32(n), numbered(names[0], 0, 20)...)
+			r.produce(int32(n), numbered(names[1], 0, 20)...)
 		}
 		p := r.start("one", func(_ *Config, d *Deps) {
 			d.Workload, d.Admission = regional{}, credits

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"milepost/internal/fleet/catalog"
 	"milepost/internal/roadnet"
@@ -95,10 +96,8 @@ func (a *Atlas) resolve(p pin, at roadnet.Point, marginM float64) (int, bool) {
 		if owned && owner == n {
 			return n, true
 		}
-		for _, o := range overlaps {
-			if o == n {
-				return n, true
-			}
+		if slices.Contains(overlaps, n) {
+			return n, true
 		}
 	}
 	switch {

@@ -76,10 +76,9 @@ func (p *reader) failure() error {
 // malformed leaves syntax to the library's own decoder. Of names that are given twice it does not know the line: that error is returned,
 // for the case that read finds no fault.
 func (p *reader) malformed() error {
-	var any map[string]any
-	err := toml.Unmarshal(p.text, &any)
-	var broken *toml.DecodeError
-	if errors.As(err, &broken) {
+	var whole map[string]any
+	err := toml.Unmarshal(p.text, &whole)
+	if broken, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := broken.Position()
 		p.problem(line, "not TOML: %s", strings.TrimPrefix(err.Error(), "toml: "))
 	}
@@ -96,27 +95,24 @@ func (p *reader) read() {
 	p.toml.Reset(p.text)
 	into := p.top
 	for p.toml.NextExpression() {
-		switch e := p.toml.Expression(); e.Kind {
-		case unstable.KeyValue:
-			name, line := p.key(e)
+		e := p.toml.Expression() // a setting or a table's head: comments are not kept
+		name, line := p.key(e)
+		switch {
+		case e.Kind == unstable.KeyValue:
 			into(name, p.setting(e.Value(), line))
-		case unstable.ArrayTable, unstable.Table:
-			name, line := p.key(e)
-			if e.Kind == unstable.ArrayTable && name == "region" {
-				s := &section{line: line, settings: map[string]setting{}}
-				p.regions = append(p.regions, s)
-				into = func(name string, v setting) {
-					if first := s.settings[name]; first.given {
-						p.problem(v.line, "%s is given twice, first in line %d", name, first.line)
-						return
-					}
-					s.settings[name] = v
+		case e.Kind == unstable.ArrayTable && name == "region":
+			s := &section{line: line, settings: map[string]setting{}}
+			p.regions = append(p.regions, s)
+			into = func(name string, v setting) {
+				if first := s.settings[name]; first.given {
+					p.problem(v.line, "%s is given twice, first in line %d", name, first.line)
+					return
 				}
-				continue
+				s.settings[name] = v
 			}
+		default:
 			p.problem(line, "unknown table %s: regions are [[region]] tables", name)
 			into = func(string, setting) {}
-		default: // comments are not kept
 		}
 	}
 }
@@ -155,7 +151,7 @@ func (p *reader) setting(n *unstable.Node, line int) setting {
 	if n.Raw.Length > 0 {
 		s.line = p.line(n)
 	}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // of the library's kinds these are the ones that a setting may have
 	case unstable.String:
 		s.value = string(n.Data)
 	case unstable.Integer:
