@@ -79,6 +79,39 @@ func TestPipelineDeadLetter(t *testing.T) {
 	}
 }
 
+// A13, F5, C2: a deferred commit is published without a prepare, and only its tenure's fence at the lane stands before it.
+func TestPipelineDeferred(t *testing.T) {
+	r := newRig(t, 1, commit.DefaultPipelineConfig())
+	tn := committest.Own(t, r.store, committest.Part(0), "a", 1)
+	c := committest.CommitOf(tn, "k", -1, 100)
+	c.Deferred = true
+	if o := <-r.submit(c); o.Err != nil || o.Position != 0 || len(r.store.Checkpoints("g", committest.Part(0))) != 0 {
+		t.Errorf("deferred commit: %+v, rows %v, want it published and no row", o, r.store.Checkpoints("g", committest.Part(0)))
+	}
+	tn.Lose(errors.New("the group took the partition"))
+	c = committest.CommitOf(tn, "k", 100, 101)
+	c.Deferred = true
+	if o := <-r.submit(c); o.Err == nil || commit.ClassOf(o.Err) != commit.Fenced {
+		t.Errorf("deferred commit of a lost tenure: %+v, want fenced", o)
+	}
+	if diff := cmp.Diff([]string{"k=output 100"}, r.broker.Values()); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+}
+
+// C6: a commit of a tenure that was lost before is not even prepared, though no other owner has acquired yet.
+func TestPipelineLostTenureWritesNothing(t *testing.T) {
+	r := newRig(t, 1, commit.DefaultPipelineConfig())
+	tn := committest.Own(t, r.store, committest.Part(0), "a", 1)
+	tn.Lose(errors.New("the group took the partition"))
+	if o := <-r.submit(committest.CommitOf(tn, "k", -1, 100)); o.Err == nil || commit.ClassOf(o.Err) != commit.Fenced {
+		t.Errorf("commit of a lost tenure: %+v, want fenced", o)
+	}
+	if rows := r.store.Checkpoints("g", committest.Part(0)); len(rows) != 0 {
+		t.Errorf("it was prepared: %v", rows)
+	}
+}
+
 // A18: while one batch is written, the next gathers; what gathered goes in one statement and one transaction.
 func TestPipelineGroupsCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
