@@ -14,7 +14,7 @@ import (
 // adder is a matcher whose state counts what it was pushed.
 type adder struct{}
 
-func (adder) Push(state []byte, o mapmatch.Observation) ([]byte, mapmatch.Result, error) {
+func (adder) Push(state []byte, _ mapmatch.Observation) ([]byte, mapmatch.Result, error) {
 	return append(append([]byte{}, state...), byte(len(state)+1)), mapmatch.Result{Seq: int64(len(state) + 1)}, nil
 }
 

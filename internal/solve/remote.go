@@ -45,7 +45,7 @@ type Remote struct {
 	cfg    RemoteConfig
 	client *kgo.Client
 	admin  *kadm.Client
-	ctx    context.Context // of its own goroutines and produces
+	ctx    context.Context //nolint:containedctx // of its own goroutines and produces: Run ends it
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -76,7 +76,7 @@ func NewRemote(cfg RemoteConfig) (*Remote, error) {
 		return nil, fmt.Errorf("solve: make a client: %w", err)
 	}
 	r := &Remote{cfg: cfg, client: client, admin: kadm.NewClient(client), desks: map[int32]*Desk{}, regions: map[string]*routes{}}
-	r.ctx, r.stop = context.WithCancel(context.Background()) //nolint:fatcontext // ended by Run
+	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r, nil
 }
 
@@ -219,7 +219,7 @@ func backoff(attempt int) time.Duration {
 // Attach opens a partition's desk: deliver is called with each reply for it until the desk is closed.
 func (r *Remote) Attach(p stream.Partition, deliver func(partition.Result)) *Desk {
 	d := &Desk{r: r, raw: p, deliver: deliver, out: outstanding{jobs: map[partition.JobID]sent{}}}
-	d.ctx, d.cancel = context.WithCancel(r.ctx) //nolint:fatcontext // ended by Close
+	d.ctx, d.cancel = context.WithCancel(r.ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	former := r.desks[p.Number]
@@ -239,7 +239,7 @@ type Desk struct {
 	r       *Remote
 	raw     stream.Partition
 	deliver func(partition.Result)
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // of the goroutine that begins: Close ends it
 	cancel  context.CancelFunc
 	reading atomic.Bool
 	out     outstanding // under Remote.mu
