@@ -88,7 +88,7 @@ func (r Recovery) Run(ctx context.Context, t *Tenure, s Start) (RecoveryReport, 
 		}
 		after = page[len(page)-1].Key
 	}
-	if report.Rebuild, err = r.unpersisted(ctx, t, s, led); err != nil {
+	if report.Rebuild, err = r.unpersisted(ctx, t, led); err != nil {
 		return report, err
 	}
 	if err := r.Owners.Recovered(ctx, t, s.Formers); err != nil {
@@ -240,7 +240,7 @@ func (e *Entry) last() stream.Revision {
 // unpersisted lists what the ledger says was published and no row knows: commits of an owner that publishes before it
 // persists, whichever mode goes on now (H9). The frontier has not passed them, so they are read again. Each must stand over the one
 // before, and the first over the row; otherwise their state cannot be rebuilt.
-func (r Recovery) unpersisted(ctx context.Context, t *Tenure, s Start, led *ledgerView) ([]Rebuild, error) {
+func (r Recovery) unpersisted(ctx context.Context, t *Tenure, led *ledgerView) ([]Rebuild, error) {
 	var all []Rebuild
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(led.above)), recoveryPage) {
 		rows, err := r.Store.Restore(ctx, t, page)

@@ -252,10 +252,14 @@ func TestStrayAnswersChangeNothing(t *testing.T) {
 	before := w.m.View()
 	rev := stream.Revision{Generation: 1}
 	for _, in := range []Input{
-		Result{Key: "k", Revision: rev}, Result{Key: "x", Revision: rev},
-		Committed{Key: "k", Revision: rev, Err: errors.New("late")}, Committed{Key: "x", Revision: rev},
-		Finished{Key: "k"}, Finished{Key: "x", Err: errors.New("late")},
-		QuarantineSaved{}, QuarantineSaved{Rows: []commit.Quarantined{{Key: "k", Revision: rev}}},
+		Result{Key: "k", Revision: rev},
+		Result{Key: "x", Revision: rev},
+		Committed{Key: "k", Revision: rev, Err: errors.New("late")},
+		Committed{Key: "x", Revision: rev},
+		Finished{Key: "k"},
+		Finished{Key: "x", Err: errors.New("late")},
+		QuarantineSaved{},
+		QuarantineSaved{Rows: []commit.Quarantined{{Key: "k", Revision: rev}}},
 	} {
 		if got := w.m.Step(w.now, in); len(got) != 0 {
 			t.Errorf("%T brings %v", in, got)

@@ -88,7 +88,8 @@ func (s *sim) judgeRow(k string, state KeyState) error {
 		return fmt.Errorf("%s: %s is left prepared", k, r.prepared.Revision)
 	}
 	got, want := string(r.current.State), string(state.Checkpoint.State)
-	if got != want && !(s.mayDiverge(k) && (garbled(r.current) || s.world.compacted[state.Checkpoint.Revision.Offset])) {
+	diverged := s.mayDiverge(k) && (garbled(r.current) || s.world.compacted[state.Checkpoint.Revision.Offset])
+	if got != want && !diverged {
 		return fmt.Errorf("%s: the row is %s, the model says %s", k, got, want)
 	}
 	return nil

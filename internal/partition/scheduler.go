@@ -11,7 +11,7 @@ func (m *Machine) wake(k *key) {
 	if m.goOnErrand(k) {
 		return
 	}
-	if k.head == nil && !(k.gone && !k.loaded) {
+	if k.head == nil && (!k.gone || k.loaded) {
 		m.enter(k, idle)
 		m.wantSpilled(k)
 		return

@@ -431,15 +431,15 @@ func isFenced(in Input) bool {
 	case Committed:
 		errs = append(errs, in.Err)
 	case Promoted:
-		errs = append(in.Errs, in.Err)
+		errs = append(append(errs, in.Errs...), in.Err)
 	case Persisted:
-		errs = append(in.Errs, in.Err)
+		errs = append(append(errs, in.Errs...), in.Err)
 	case Finished:
 		errs = append(errs, in.Err)
 	case FrontierSaved:
 		errs = append(errs, in.Err)
 	case QuarantineSaved:
-		errs = append(in.Errs, in.Err)
+		errs = append(append(errs, in.Errs...), in.Err)
 	case DiscardDone:
 		errs = append(errs, in.Err)
 	default:
@@ -728,13 +728,10 @@ func (s *sim) persist(o *owner, e Persist) {
 	if in.Err == nil {
 		for _, p := range e.Persists {
 			var err error
-			switch {
-			case s.happens(0.3):
-				err = &commit.ConflictError{Key: p.Key, Want: p.Base}
-			case s.happens(0.3):
-				err = &commit.BusyError{Key: p.Key}
-			case s.happens(0.3):
-				err = errors.New("row locked")
+			if s.happens(0.9) {
+				err = []error{
+					&commit.ConflictError{Key: p.Key, Want: p.Base}, &commit.BusyError{Key: p.Key}, errors.New("row locked"),
+				}[s.rng.IntN(3)]
 			}
 			if err == nil || s.world.fenced(o.tenure) != nil {
 				err = s.world.persist(p)

@@ -165,6 +165,7 @@ func TestPoisonPreparedCommitMovesIntoQuarantine(t *testing.T) {
 // success, in the same batch too.
 func TestQuarantineIsBounded(t *testing.T) {
 	committest.RunFull(t, func(t *testing.T) committest.Stores {
+		t.Helper()
 		return store(t, migrated(t), func(c *pgstore.Config) { c.MaxQuarantine = 1 })
 	})
 	s := store(t, migrated(t), func(c *pgstore.Config) { c.MaxQuarantine = 3 })
