@@ -35,6 +35,8 @@
 // waits for it. The batchers' goroutines end with their queues, and Run waits for them. Callbacks run on the client's goroutine.
 // Only the worker's goroutine touches its machine; only the poller touches a worker's position in the log.
 //
+// A remote solver delivers on its own goroutines, into the mailbox, so many at once and no more; what exceeds that is dropped.
+//
 // Shared between workers: the commit stages, the batchers, and partition.Credits, which bounds the jobs in flight; a worker leaves it
 // when its loop has ended. Consumer.Replace gives every worker another workload, through its mailbox.
 //

@@ -19,6 +19,7 @@
 //	L4 What was announced final is never announced again within a segment: Plan refuses an answer that tries (I9).
 //	L5 An output's identity comes from where the observation stands in the raw topic, never from what decided it (F4).
 //	L6 A terminal keeps the open stretch; only a reset ends it.
+//	L7 A request without its trip has the answer of the whole one, byte for byte, or none (a trip miss).
 //	L7 A matcher's state goes to a matcher of its own graph only: the stretch of a vehicle that moves to another is closed on the
 //	   old one or retracted, and a reset of reason graph_change says so (A7, M44).
 //
