@@ -137,20 +137,21 @@ func (j *job) preparedLeft(t *testing.T) int {
 }
 
 // A19, P1, P20, P25: two workers, one killed with -9 at half and started again: nothing lost, nothing repeated, revisions of each
-// vehicle strictly rising; after the drain nothing is left prepared. In each protocol and publish mode; without transactions
+// vehicle strictly rising; after the drain nothing is left prepared. In each protocol, publish mode and durability mode (A13); without transactions
 // what was in hand at the kill may be repeated, as the same bytes.
 func TestMainJobSurvivesKill(t *testing.T) {
 	for _, c := range []struct {
-		protocol, publish string
-		seconds           int
+		protocol, publish, mode string
+		seconds                 int
 	}{
-		{"classic", "transactional", 20},
-		{"classic", "idempotent", 10},
-		{"consumer", "transactional", 10},
-		{"consumer", "idempotent", 10},
+		{"classic", "transactional", "prepared", 20},
+		{"classic", "idempotent", "prepared", 10},
+		{"consumer", "transactional", "prepared", 10},
+		{"consumer", "idempotent", "prepared", 10},
+		{"classic", "transactional", "deferred", 10},
 	} {
-		t.Run(c.protocol+"/"+c.publish, func(t *testing.T) {
-			survivesKill(t, c.seconds, c.publish == "idempotent", "--protocol", c.protocol, "--publish", c.publish)
+		t.Run(c.protocol+"/"+c.publish+"/"+c.mode, func(t *testing.T) {
+			survivesKill(t, c.seconds, c.publish == "idempotent", "--protocol", c.protocol, "--publish", c.publish, "--mode", c.mode)
 		})
 	}
 }
