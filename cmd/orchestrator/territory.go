@@ -125,7 +125,9 @@ func importPart(ctx context.Context, file string, box *catalog.Box, profiles *ro
 // credits gives the bounds of admission: the defaults, and what regions have of their own.
 func (t *territory) credits() partition.CreditsConfig {
 	cfg := partition.DefaultCreditsConfig()
-	if t.catalog != nil {
+	if t.catalog == nil {
+		cfg.Region = cfg.Global // there is one region, nobody to protect from it
+	} else {
 		cfg.Own = map[string]partition.Bound{}
 		for _, r := range t.catalog.Regions {
 			cfg.Own[r.ID] = partition.Bound{Jobs: r.MaxJobs, Bytes: r.MaxBytes}
