@@ -114,6 +114,24 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// V1: one file serves every verb; consent to what cannot be undone comes from the command line alone.
+func TestSettingsOfOtherVerbs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "milepost.toml")
+	write(t, file, "lanes = 5\nmap = \"m.osm\"\n")
+	if got := orchestrator(t, "", "migrate", "up", "--config", file); !strings.Contains(got.err, "--dsn must be set") {
+		t.Errorf("a file with run's settings, to migrate: %+v", got)
+	}
+	t.Setenv("MILEPOST_YES", "true")
+	got := orchestrator(t, "", "partition", "reset", "--dsn", "postgres://u@127.0.0.1:1/d", "--brokers", "127.0.0.1:1", "--raw", "r", "--group", "g")
+	if got.code != exitUsage || !strings.Contains(got.err, "--yes") {
+		t.Errorf("consent from the environment: %+v", got)
+	}
+	write(t, file, "yes = true\n")
+	if got := orchestrator(t, "", "config", "--config", file); got.code != exitUsage || !strings.Contains(got.err, "unknown settings: yes") {
+		t.Errorf("consent from the file: %+v", got)
+	}
+}
+
 // V1: what is wrong in the file or the environment is named by its place.
 func TestSettingsErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "milepost.toml")

@@ -11,6 +11,7 @@ import (
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -47,6 +48,9 @@ func settle(flags *pflag.FlagSet) (map[string]source, error) {
 		case f.Changed:
 			sources[name] = fromFlag
 			return
+		case name == "yes": // consent is given on the command line or not at all
+			sources[name] = fromDefault
+			return
 		case fromEnvironment.Exists(name):
 			sources[name], value, where = fromEnv, text(fromEnvironment.Get(name)), envName(name)
 		case fromFiles.Exists(name):
@@ -78,9 +82,10 @@ func readFile(flags *pflag.FlagSet) (*koanf.Koanf, error) {
 	if err := k.Load(file.Provider(name), toml.Parser()); err != nil {
 		return nil, usagef("configuration file %s: %w", name, err)
 	}
+	known := knownSettings(newRoot(streams{}), map[string]bool{})
 	var unknown []string
 	for _, key := range k.Keys() {
-		if f := flags.Lookup(key); f == nil || key == "config" {
+		if !known[key] {
 			unknown = append(unknown, key)
 		}
 	}
@@ -89,6 +94,15 @@ func readFile(flags *pflag.FlagSet) (*koanf.Koanf, error) {
 		return nil, usagef("configuration file %s: unknown settings: %s (a setting is named as its flag)", name, strings.Join(unknown, ", "))
 	}
 	return k, nil
+}
+
+// knownSettings gathers the flags of a verb and of all below it: one file serves every verb, and each reads of it what it has.
+func knownSettings(cmd *cobra.Command, known map[string]bool) map[string]bool {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = f.Name != "config" && f.Name != "yes" })
+	for _, below := range cmd.Commands() {
+		knownSettings(below, known)
+	}
+	return known
 }
 
 func readEnv() (*koanf.Koanf, error) {
