@@ -45,26 +45,20 @@ func (m *Machine) markQuarantined(k *key) {
 	m.quarantined++
 }
 
-// putAside writes the observations at the head of a quarantined key, up to its next poison record.
+// putAside writes the observation at the head of a quarantined key. One at a time: what stands in quarantine must have no
+// hole, for a discard ends at the last of it and counts everything of the key before that as discarded.
 func (m *Machine) putAside(k *key) {
-	room := min(m.cfg.RestoreBatch, m.cfg.QuarantineBound-k.setAside)
-	if k.head.released {
-		room = 1 // it has its row; this moves what was prepared for it there
-	}
-	if room <= 0 {
+	it := k.head
+	if !it.released && k.setAside >= m.cfg.QuarantineBound { // a released one has its row; this moves what was prepared for it there
 		m.refuseAside(k)
 		m.deadLetter(k)
 		return
 	}
-	var rows []commit.Quarantined
-	for it := k.head; it != nil && it.poison == nil && len(rows) < room; it = it.next {
-		rows = append(rows, commit.Quarantined{
-			Tenure: m.tenure, Key: k.name, Revision: it.obs.Identity.Revision,
-			Class: k.cause.class, Reason: k.cause.reason, Record: it.record, At: m.now,
-		})
-	}
 	m.enter(k, settingAside)
-	m.emit(Quarantine{Rows: rows})
+	m.emit(Quarantine{Rows: []commit.Quarantined{{
+		Tenure: m.tenure, Key: k.name, Revision: it.obs.Identity.Revision,
+		Class: k.cause.class, Reason: k.cause.reason, Record: it.record, At: m.now,
+	}}})
 }
 
 // refuseAside makes a head that the quarantine has no room for a dead letter.

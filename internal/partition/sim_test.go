@@ -164,7 +164,7 @@ func (s *sim) returned() error {
 }
 
 func newSim(seed uint64) *sim {
-	s := &sim{rng: rand.New(rand.NewPCG(seed, 8)), now: toyStart(), trace: func(string, ...any) {}}
+	s := &sim{rng: rand.New(rand.NewPCG(seed, 7)), now: toyStart(), trace: func(string, ...any) {}}
 	s.queue = heap[*event]{
 		less:  func(a, b *event) bool { return a.at.Before(b.at) || a.at.Equal(b.at) && a.serial < b.serial },
 		place: func(e *event) *int { return &e.place },
