@@ -135,7 +135,7 @@ func TestSimDefers(t *testing.T) {
 		if seed%3 == 0 { // prepared
 			continue
 		}
-		s, err := simulated(seed, t)
+		s, err := simulated(t, seed)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -104,7 +104,7 @@ func (m *Machine) checkKey(k *key, look int) {
 func (m *Machine) checkPhase(k *key) {
 	j := k.job
 	timed := k.phase == solving || k.phase == blocked
-	if timed != (k.timerAt >= 0) && !(m.draining && k.phase == blocked) {
+	if timed != (k.timerAt >= 0) && (!m.draining || k.phase != blocked) {
 		m.broken("P3", k, "has a timer: %t", k.timerAt >= 0)
 	}
 	if (k.phase == idle) != (k.head == nil && !k.gone) && k.phase != blocked && k.phase != finishing && k.phase != onErrand && k.phase != settling {

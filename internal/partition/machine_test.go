@@ -215,7 +215,7 @@ func TestConfigReportsAllThatIsWrong(t *testing.T) {
 // A broken invariant panics with its values, and both what must and what must not be are asserted.
 func TestBrokenInvariantsPanic(t *testing.T) {
 	for name, breakIt := range map[string]func(m *Machine, k *key){
-		"I1":  func(m *Machine, k *key) { k.job.counted = false },
+		"I1":  func(_ *Machine, k *key) { k.job.counted = false },
 		"I5":  func(_ *Machine, k *key) { k.checkpoint.Revision = stream.Revision{Generation: 1, Offset: 99} },
 		"I3":  func(m *Machine, k *key) { m.tracker.set(k.head.record.Offset, isSpilled) },
 		"I4":  func(m *Machine, _ *key) { m.written.Frontier.Next.Offset = 50 },
@@ -226,7 +226,7 @@ func TestBrokenInvariantsPanic(t *testing.T) {
 		"P2":  func(_ *Machine, k *key) { k.spill = []spilled{{offset: 0}} },
 		"P7":  func(_ *Machine, k *key) { k.listed = true },
 		"P4":  func(m *Machine, _ *key) { m.jobs = 0 },
-		"I3 ": func(m *Machine, _ *key) { m.tracker.entries.at(0).mark = isDone },
+		"I3, done while it waits": func(m *Machine, _ *key) { m.tracker.entries.at(0).mark = isDone },
 	} {
 		m := New(DefaultConfig(), toy{}, Start{Tenure: toyTenure(1), Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}}}, toyStart())
 		m.Step(toyStart(), Arrived{Records: []stream.Record{toyRecord(0, "k", "~w")}})

@@ -194,7 +194,7 @@ func (s *sim) judgeOperated(k string, records []stream.Record) error {
 func TestSimOperates(t *testing.T) {
 	released, discarded, failed := 0, 0, 0
 	for seed := uint64(1); seed < 120; seed++ {
-		s, err := simulated(seed, t)
+		s, err := simulated(t, seed)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

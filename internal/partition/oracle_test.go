@@ -160,7 +160,7 @@ func naive(k KeyState, r stream.Record, flavour int) (output string, next KeySta
 	}
 	o.Identity = stream.Identity{Partition: r.Partition, Revision: stream.Revision{Generation: 1, Offset: r.Offset}}
 	opening := toy{}.Open(k, o)
-	d := Decision{}
+	var d Decision
 	if opening.Local != nil {
 		d = *opening.Local
 	} else if d, err = toySolve(opening.Request, flavour); err != nil {

@@ -22,6 +22,7 @@ import (
 // answers anew, to be reviewed as a diff.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		t.Helper()
 		s := &script{now: toyStart()}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
@@ -592,6 +593,7 @@ func (s *script) tell(e Effect) string {
 		return fmt.Sprintf("stop: %v", e.Cause)
 	case Late:
 		return fmt.Sprintf("late in region %s by %s", e.Region, e.By)
+	case Pause, Resume: // told by their names
 	}
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", e), "partition."))
 }

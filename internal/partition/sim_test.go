@@ -26,7 +26,7 @@ var (
 func TestSim(t *testing.T) {
 	var total Stats
 	for seed := *first; seed < *first+uint64(*seeds); seed++ {
-		s, err := simulated(seed, t)
+		s, err := simulated(t, seed)
 		if err != nil {
 			t.Fatalf("seed %d: %v\nreplay: go test ./internal/partition -run 'TestSim$' -seeds 1 -seed %d -v", seed, err, seed)
 		}
@@ -111,7 +111,7 @@ type event struct {
 	run    func()
 }
 
-func simulated(seed uint64, t *testing.T) (s *sim, err error) {
+func simulated(t *testing.T, seed uint64) (s *sim, err error) {
 	s = newSim(seed)
 	if testing.Verbose() && *seeds == 1 {
 		s.trace = t.Logf
@@ -364,9 +364,11 @@ func (s *sim) tick(o *owner) {
 	case s.happens(0.05):
 		s.trace("%s drain", s.now.Sub(toyStart()))
 		s.give(o, Drain{})
-	case s.happens(0.05):
-		s.trace("%s zombie", s.now.Sub(toyStart()))
-		s.takeOver() // the old owner does not know
+	default:
+		if s.happens(0.05) {
+			s.trace("%s zombie", s.now.Sub(toyStart()))
+			s.takeOver() // the old owner does not know
+		}
 	}
 }
 
@@ -696,11 +698,12 @@ func (s *sim) commit(o *owner, c commit.Commit) {
 			answer(0, errors.New("database away"))
 			return
 		// As if somebody had changed the row and put it back: never where our own commit stands, which Postgres would know.
-		case !s.world.stands(c) && s.happens(0.3):
-			answer(0, &commit.ConflictError{Key: c.Key, Want: c.Base})
-			return
-		case !s.world.stands(c) && s.happens(0.3):
-			answer(0, &commit.BusyError{Key: c.Key})
+		case !s.world.stands(c) && s.happens(0.5):
+			if s.happens(0.6) {
+				answer(0, &commit.ConflictError{Key: c.Key, Want: c.Base})
+			} else {
+				answer(0, &commit.BusyError{Key: c.Key})
+			}
 			return
 		default:
 			current, err := s.world.prepare(c)

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"maps"
 	"reflect"
 	"testing"
 )
@@ -18,10 +19,7 @@ func TestStatsAreComplete(t *testing.T) {
 			t.Errorf("%s sums to %d, want %d", sum.Type().Field(i).Name, got, i+101)
 		}
 	}
-	names := map[string]int64{}
-	for name, v := range a.All() {
-		names[name] = v
-	}
+	names := maps.Collect(a.All())
 	if len(names) != sum.NumField() {
 		t.Errorf("%d names for %d counters", len(names), sum.NumField())
 	}
