@@ -112,6 +112,7 @@ type event struct {
 }
 
 func simulated(t *testing.T, seed uint64) (s *sim, err error) {
+	t.Helper()
 	s = newSim(seed)
 	if testing.Verbose() && *seeds == 1 {
 		s.trace = t.Logf
