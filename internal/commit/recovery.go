@@ -238,8 +238,8 @@ func (e *Entry) last() stream.Revision {
 }
 
 // unpersisted lists what the ledger says was published and no row knows: commits of an owner that publishes before it
-// persists, whichever mode goes on now (H9). The frontier has not passed them, so they are read again. Each must stand over the one
-// before, and the first over the row; otherwise their state cannot be rebuilt.
+// persists, whichever mode goes on now (H9). The frontier has not passed them, also where the log has lost one, so each is read again or
+// declared lost. Each must stand over the one before, and the first over the row; otherwise their state cannot be rebuilt.
 func (r Recovery) unpersisted(ctx context.Context, t *Tenure, led *ledgerView) ([]Rebuild, error) {
 	var all []Rebuild
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(led.above)), recoveryPage) {

@@ -16,6 +16,7 @@ const (
 	passed             // below the frontier
 	inHand
 	isSpilled // only the offset is kept
+	isLost    // published by an earlier owner, and the log has lost it: what it made is to be declared void first
 	isPublic  // published, its checkpoint is not persisted yet
 	isDone
 	isDeadLetter // done by its entry in the ledger alone: holds the floor until the frontier passes

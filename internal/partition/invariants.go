@@ -51,6 +51,9 @@ func (m *Machine) checkPartition() {
 	} else if m.tracker.frontier != m.tracker.next {
 		m.broken("I3", nil, "nothing is tracked below %d", m.tracker.next)
 	}
+	if len(m.owing) > 0 && m.owing[0] < m.tracker.next {
+		m.broken("I3", nil, "published offset %d is neither in hand nor lost, delivered is up to %d", m.owing[0], m.tracker.next)
+	}
 	if m.bound() < m.written.LedgerFloor {
 		m.broken("P6", nil, "ledger floor %d was written, %d is needed", m.written.LedgerFloor, m.bound())
 	}
@@ -161,7 +164,7 @@ func (m *Machine) checkDirty(k *key) {
 	}
 	last := int64(-1)
 	for _, u := range d.waiting[:min(len(d.waiting), stepLook)] {
-		if mk := m.tracker.look(u.offset); u.offset <= last || mk == inHand || mk == isSpilled {
+		if mk := m.tracker.look(u.offset); u.offset <= last || mk == inHand || mk == isSpilled || mk == isLost {
 			m.broken("P9", k, "offset %d is not persisted, marked %d, behind %d", u.offset, mk, last)
 		}
 		last = u.offset
@@ -234,8 +237,18 @@ func (m *Machine) checkAll() {
 	}
 	undone := 0
 	for i := range m.tracker.entries.len() {
-		if m.tracker.entries.at(i).mark < isDone {
+		switch e := m.tracker.entries.at(i); {
+		case e.mark == isLost:
+			if _, ok := m.owed[e.offset]; !ok {
+				m.broken("I3", nil, "offset %d is lost and nothing waits for that", e.offset)
+			}
+		case e.mark < isDone:
 			undone++
+		}
+	}
+	for offset, name := range m.owed {
+		if mk := m.tracker.look(offset); mk >= isPublic || mk == passed {
+			m.broken("I3", m.keys[name], "published offset %d is to be rebuilt and marked %d", offset, mk)
 		}
 	}
 	if undone != records+spills-replays+public {

@@ -89,6 +89,8 @@ type Machine struct {
 	persistFailures int       // in a row
 	proofs, proving []*key    // wait for a heartbeat that proves the ownership; those whose heartbeat is out
 	rebuild         map[stream.Key][]commit.Rebuild
+	owed            map[int64]stream.Key // the offsets of rebuild
+	owing           []int64              // of them, ascending: at or above what was delivered; those that are covered by now too
 
 	promotions  fifo[promotion]
 	promoting   int // Promote effects out
@@ -127,10 +129,7 @@ func New(cfg Config, w Workload, s Start, now time.Time) *Machine {
 		place: func(d *deadHold) *int { return &d.at },
 	}
 	m.toPersist = heap[*key]{less: persistsBefore, place: func(k *key) *int { return &k.persistAt }}
-	m.rebuild = map[stream.Key][]commit.Rebuild{}
-	for _, r := range s.Rebuild {
-		m.rebuild[r.Entry.Key] = append(m.rebuild[r.Entry.Key], r)
-	}
+	m.owe(s.Rebuild, s.Frontier.Next.Offset)
 	m.tracker = newTracker(s.Frontier, m.releaseDead)
 	for _, offset := range s.Done {
 		m.done[offset] = struct{}{}

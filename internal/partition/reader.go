@@ -29,7 +29,7 @@ func (m *Machine) offer(r *stream.Record, again bool) {
 	switch m.tracker.look(r.Offset) {
 	case passed:
 		m.suppress(BelowFrontier)
-	case isPublic, isDone, isDeadLetter:
+	case isLost, isPublic, isDone, isDeadLetter:
 		m.suppress(Covered)
 	case inHand:
 		// A second delivery of an offset in hand is dropped where it stands; the first alone completes it.
@@ -44,11 +44,12 @@ func (m *Machine) offer(r *stream.Record, again bool) {
 			m.stop(fmt.Errorf("partition %s: offset %d came after %d, skipped at first", r.Partition, r.Offset, m.tracker.next-1))
 			return
 		}
+		m.findLost(r)
 		m.tracker.deliver(r.Offset, r.LeaderEpoch, m.now)
 		if _, ok := m.done[r.Offset]; ok {
 			delete(m.done, r.Offset)
 			m.suppress(Covered)
-			m.complete(r.Offset, isDone)
+			m.endUndecided(r.Offset)
 			return
 		}
 		m.admit(r, again)
@@ -62,6 +63,15 @@ func (m *Machine) admit(r *stream.Record, again bool) {
 	name := it.obs.Key
 	if it.poison != nil {
 		name = stream.Key(r.Key)
+	}
+	if owner, ok := m.owed[r.Offset]; ok && (it.poison != nil || name != owner) {
+		// It is published, so it is neither a dead letter nor another key's: what it made cannot be made again.
+		m.suppress(Covered)
+		if k := m.keys[owner]; k != nil {
+			m.unspill(k, r.Offset)
+		}
+		m.endUndecided(r.Offset)
+		return
 	}
 	k := m.at(name, r.Offset)
 	if it.poison == nil && k.covers(it.obs.Identity.Revision) {

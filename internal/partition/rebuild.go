@@ -18,37 +18,84 @@ func (m *Machine) rebuilds(k *key) bool {
 	return len(entries) > 0 && entries[0].Entry.Offsets[0] == k.head.record.Offset
 }
 
-// dropGone passes entries that the row covers, and those whose observation the log has lost, which a later one or the frontier
-// shows: nothing can rebuild their state.
+// owe takes what recovery found published and in no row. Each of its offsets holds the frontier until a row has it, whether or not
+// the log still has the observation: the next owner finds all of a key's entries or none (I3).
+func (m *Machine) owe(all []commit.Rebuild, frontier int64) {
+	m.rebuild, m.owed = map[stream.Key][]commit.Rebuild{}, map[int64]stream.Key{}
+	for _, r := range all {
+		m.rebuild[r.Entry.Key] = append(m.rebuild[r.Entry.Key], r)
+		for _, offset := range r.Entry.Offsets {
+			if offset >= frontier {
+				m.owed[offset] = r.Entry.Key
+			}
+		}
+	}
+	m.owing = slices.Sorted(maps.Keys(m.owed))
+}
+
+// findLost notes the published offsets that a delivery skips: the log has lost them.
+func (m *Machine) findLost(r *stream.Record) {
+	for len(m.owing) > 0 && m.owing[0] <= r.Offset {
+		offset := m.owing[0]
+		m.owing = m.owing[1:]
+		if _, ok := m.owed[offset]; ok && offset < r.Offset {
+			m.tracker.deliver(offset, r.LeaderEpoch, m.now)
+			m.tracker.set(offset, isLost)
+		}
+	}
+}
+
+// endUndecided completes a delivered offset that is not decided here. One that is published and in no row is only lost by that.
+func (m *Machine) endUndecided(offset int64) {
+	if _, ok := m.owed[offset]; ok {
+		m.complete(offset, isLost)
+		return
+	}
+	m.complete(offset, isDone)
+}
+
+// dropGone passes entries that the row covers, and those whose observation is lost: nothing can rebuild their state.
 func (m *Machine) dropGone(k *key) {
 	if len(m.rebuild) == 0 || !k.loaded {
 		return
-	}
-	next := m.tracker.frontier
-	if k.head != nil && !k.head.released && k.head.poison == nil {
-		next = max(next, k.head.record.Offset)
 	}
 	for entries := m.rebuild[k.name]; len(entries) > 0; entries = m.rebuild[k.name] {
 		e := &entries[0].Entry
 		switch {
 		case k.covers(m.revision(e.Offsets[len(e.Offsets)-1])):
 			m.popRebuild(k)
-			continue
-		case e.Offsets[0] >= next:
+			m.endLost(e, isDone)
+		case m.isGone(k, e.Offsets[0]):
+			m.isRebuilt(k, commit.Plan{}, fmt.Errorf("offset %d can no longer be read", e.Offsets[0]))
+			m.endLost(e, isPublic)
+		default:
 			return
 		}
-		m.isRebuilt(k, commit.Plan{}, fmt.Errorf("offset %d is no longer in the log", e.Offsets[0]))
 	}
 }
 
-// findGone reads the rows of keys that have nothing in hand and whose published observations the frontier has passed: the log has
-// lost them, so no record will bring the key here.
+// isGone reports whether an offset is lost and the next one of its key: nothing before it is in hand.
+func (m *Machine) isGone(k *key, offset int64) bool {
+	return m.tracker.look(offset) == isLost && (k.head == nil || k.head.released || k.head.record.Offset > offset)
+}
+
+// endLost says what has become of those of an entry's offsets that are lost; what is in hand says that itself.
+func (m *Machine) endLost(e *commit.Entry, as mark) {
+	for _, offset := range e.Offsets {
+		if m.tracker.look(offset) == isLost {
+			m.complete(offset, as)
+		}
+	}
+}
+
+// findGone reads the rows of keys that have nothing in hand and whose published observations are lost: no record will bring the
+// key here.
 func (m *Machine) findGone() {
 	if len(m.rebuild) == 0 || m.draining {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.rebuild)) {
-		if m.rebuild[name][0].Entry.Offsets[0] >= m.tracker.frontier {
+		if m.tracker.look(m.rebuild[name][0].Entry.Offsets[0]) != isLost {
 			continue
 		}
 		switch k := m.at(name, 0); {
@@ -77,6 +124,9 @@ func (m *Machine) popRebuild(k *key) commit.Rebuild {
 		delete(m.rebuild, k.name)
 	} else {
 		m.rebuild[k.name] = entries[1:]
+	}
+	for _, offset := range entries[0].Entry.Offsets {
+		delete(m.owed, offset)
 	}
 	return entries[0]
 }

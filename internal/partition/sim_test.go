@@ -80,6 +80,7 @@ type sim struct {
 	words    int
 	credits  *Credits   // nil: admission is unbounded
 	luck     *rand.Rand // for what admission and catalogs need, so that older seeds stay what they were
+	decay    *rand.Rand // for what the log loses between owners, likewise
 	trace    func(string, ...any)
 }
 
@@ -199,7 +200,7 @@ func newSim(seed uint64) *sim {
 	s.cfg.PersistCommits, s.cfg.Persists = 1<<s.rng.IntN(6), 1+s.rng.IntN(5)
 	s.left = 50 + s.rng.IntN(200)
 	s.operator = s.rng.IntN(2) == 0
-	s.luck = rand.New(rand.NewPCG(seed, 12))
+	s.luck, s.decay = rand.New(rand.NewPCG(seed, 12)), rand.New(rand.NewPCG(seed, 18))
 	if s.luck.IntN(4) > 0 {
 		s.credits = NewCredits(CreditsConfig{
 			Global: Bound{Jobs: int64(1 + s.luck.IntN(8)), Bytes: int64(10 + s.luck.IntN(80))},
@@ -304,6 +305,7 @@ func (s *sim) recover(t *commit.Tenure) {
 	if t.Epoch != s.world.epoch {
 		return
 	}
+	s.lose()
 	start := Start{Tenure: t, Frontier: s.world.saved.Frontier, LedgerFloor: s.world.saved.LedgerFloor, LedgerHighest: s.world.base + int64(len(s.world.ledger))}
 	for i, e := range s.world.ledger {
 		if e.noRow && s.world.base+int64(i) >= start.LedgerFloor && e.rev.Offset >= start.Frontier.Next.Offset {
@@ -348,6 +350,24 @@ func (s *sim) recover(t *commit.Tenure) {
 	s.trace("%s epoch %d starts at %s, floor %d, done %v, failed %v, rebuild %v", s.now.Sub(toyStart()), t.Epoch, start.Frontier, start.LedgerFloor, start.Done, start.Failed, start.Rebuild)
 	s.tick(o)
 	s.fetch(o)
+}
+
+// lose lets the log lose observations that are not done, before a new owner reads them: published ones too.
+func (s *sim) lose() {
+	for !s.quiet && s.decay.Float64() < s.pace {
+		var left []int64
+		for _, r := range s.world.log {
+			if r.Offset >= s.world.saved.Frontier.Next.Offset {
+				left = append(left, r.Offset)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		offset := left[s.decay.IntN(len(left))]
+		s.world.compacted[offset] = true
+		s.trace("%s the log loses %d", s.now.Sub(toyStart()), offset)
+	}
 }
 
 func (s *sim) tick(o *owner) {
@@ -540,7 +560,7 @@ func (s *sim) drained(o *owner, r Report) {
 	}
 	dirty := 0
 	for k, all := range s.world.published {
-		if last := all[len(all)-1].Revision; !s.world.row(k).current.Revision.Covers(last) && !s.world.compacted[last.Offset] {
+		if last := all[len(all)-1].Revision; !s.world.row(k).current.Revision.Covers(last) {
 			dirty++
 		}
 	}

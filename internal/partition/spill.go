@@ -138,7 +138,7 @@ func (m *Machine) refetched(in Arrived) {
 		if ok && m.tracker.look(offset) == isSpilled {
 			m.unspill(out[i].key, offset)
 			m.stats.Missing++
-			m.complete(offset, isDone)
+			m.endUndecided(offset)
 		}
 	}
 	for i := range in.Records {

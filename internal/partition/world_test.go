@@ -264,7 +264,7 @@ func (w *world) isDone(r *stream.Record) bool {
 	rev := stream.Revision{Generation: 1, Offset: r.Offset}
 	row := w.row(stream.Key(r.Key))
 	stored := row.current.Revision.Covers(rev) || row.prepared != nil && row.prepared.Revision.Covers(rev)
-	return w.dead[r.Offset] > 0 || w.aside[r.Offset] > 0 || w.discarded[r.Offset] || w.compacted[r.Offset] ||
+	return w.dead[r.Offset] > 0 || w.aside[r.Offset] > 0 || w.discarded[r.Offset] || w.compacted[r.Offset] && !w.isPublished(stream.Key(r.Key), rev) ||
 		stored && w.isPublished(stream.Key(r.Key), rev)
 }
 
