@@ -30,11 +30,13 @@ build: ## build bin/orchestrator as it is released (without the embedded stack)
 
 .PHONY: demo
 demo: ## 500 vehicles on Delaware's roads, with all they need, in this terminal
-	$(GO) run ./cmd/orchestrator dev
+	@$(GO) build -o bin/orchestrator-dev ./cmd/orchestrator
+	@exec bin/orchestrator-dev dev
 
 .PHONY: dev
 dev: ## the demo with your flags: make dev ARGS="--for 20s --json"
-	$(GO) run ./cmd/orchestrator dev $(ARGS)
+	@$(GO) build -o bin/orchestrator-dev ./cmd/orchestrator
+	@exec bin/orchestrator-dev dev $(ARGS)
 
 .PHONY: test
 test: ## all tests that this machine can run; says what it could not run and why

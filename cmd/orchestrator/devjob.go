@@ -28,6 +28,7 @@ type devJob struct {
 	graph   *roadnet.Graph // that the fleet drives on
 	serves  *territory     // of the worker
 	built   func(*service) // called when the worker is built; may be nil
+	worker  *service       // set when it is built
 	client  []kgo.Opt
 	fleet   *traffic.Fleet
 	auditor *audit.Auditor
@@ -87,11 +88,15 @@ func (j *devJob) run(ctx context.Context, screen *screen) (*figures, error) {
 	}()
 	select {
 	case s := <-built:
+		j.worker = s
 		if j.built != nil {
 			j.built(s)
 		}
 	case err := <-ended:
 		return nil, fmt.Errorf("the worker ended before it began: %w", err)
+	case <-ctx.Done(): // it waits for brokers or a database that do not answer
+		stopWorker()
+		return nil, errors.Join(errors.New("stopped before the worker had begun"), <-ended)
 	}
 	audits, stopAudit := context.WithCancel(background)
 	audited := make(chan error, 1) // capacity 1: ends once
@@ -109,6 +114,14 @@ func (j *devJob) run(ctx context.Context, screen *screen) (*figures, error) {
 		return nil, err
 	}
 	return j.count(background, took)
+}
+
+// frontierLag is how many raw records are not below a frontier that Postgres has.
+func (j *devJob) frontierLag(observations int64) int64 {
+	for _, p := range j.worker.consumer.Status() {
+		observations -= p.Saved
+	}
+	return max(0, observations)
 }
 
 // drive produces the fleet's positions, each vehicle at its own phase of the interval.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -32,6 +33,9 @@ func reportReplay(s streams, o replayOptions, p ingest.Progress, acked int64, to
 	}
 	if err != nil {
 		return err
+	}
+	if p.Sent > acked {
+		return fmt.Errorf("of %d records %d were not acknowledged by the brokers (%s)", p.Sent, p.Sent-acked, strings.Join(o.kafka.brokers, ","))
 	}
 	return bad.verdict(acked)
 }
