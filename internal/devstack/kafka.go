@@ -124,7 +124,7 @@ func (k *Kafka) Kill(i int) error { return k.nodes[i].process.stop(0, syscall.SI
 
 // Pause stops node i in its tracks (SIGSTOP): its connections stay open and
 // nothing answers. Resume lets it go on.
-func (k *Kafka) Pause(i int) error { return k.nodes[i].process.signal(syscall.SIGSTOP) }
+func (k *Kafka) Pause(i int) error { return k.nodes[i].process.pause() }
 
 // Resume lets node i go on after Pause.
 func (k *Kafka) Resume(i int) error { return k.nodes[i].process.signal(syscall.SIGCONT) }

@@ -142,11 +142,23 @@ func (p *Postgres) Restart(ctx context.Context) error {
 // open and nothing answers. Resume lets them go on. Linux only.
 func (p *Postgres) Pause() error {
 	// The postmaster first: it makes no further backend then.
-	if err := p.process.signal(syscall.SIGSTOP); err != nil {
+	if err := p.process.pause(); err != nil {
 		return err
 	}
+	if err := p.signalBackends(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	pids, err := childrenOf(p.process.pid)
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if err := awaitStopped("a backend", pid); err != nil {
+			return err
+		}
+	}
 
-	return p.signalBackends(syscall.SIGSTOP)
+	return nil
 }
 
 // Resume lets the server go on after Pause.

@@ -103,6 +103,15 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
+// pause stops the child in its tracks and waits until it stands still.
+func (p *process) pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil || !p.alive() {
+		return err
+	}
+
+	return awaitStopped(p.name, p.pid)
+}
+
 // stop sends each signal in turn and waits up to grace after each; the last
 // resort is SIGKILL. It returns when the child is gone.
 func (p *process) stop(grace time.Duration, signals ...syscall.Signal) error {

@@ -47,9 +47,17 @@ func NewLogger(w io.Writer, f Format, level slog.Level) (*slog.Logger, error) {
 	case FormatText:
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})), nil
 	case FormatJSON:
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})), nil
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: readable})), nil
 	}
 	return nil, fmt.Errorf("log format is %q, must be auto, text or json", string(f))
+}
+
+// readable writes durations as people do, "1.5s": slog's JSON has bare nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // ParseLevel reads a log level: debug, info, warn or error.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
@@ -94,5 +95,20 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 	if _, err := telemetry.ParseLevel("loud"); err == nil {
 		t.Error("an unknown level is accepted")
+	}
+}
+
+// E6: durations have their unit, in a group too.
+func TestDurationsHaveUnits(t *testing.T) {
+	var out bytes.Buffer
+	log, err := telemetry.NewLogger(&out, telemetry.FormatJSON, slog.LevelInfo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("waiting", slog.Duration("next", 1500*time.Millisecond), slog.Group("import", slog.Any("took", 5*time.Second)))
+	for _, want := range []string{`"next":"1.5s"`, `"took":"5s"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the line is %s, want %s in it", out.String(), want)
+		}
 	}
 }
