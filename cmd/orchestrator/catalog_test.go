@@ -224,23 +224,45 @@ func rollOver(t *testing.T, s *service, file string) error {
 	if err := ask(exitDone, metrics.ReloadTaken, 2); err != nil {
 		return err
 	}
-	res, err := http.Get("http://" + s.server.Address() + "/metrics")
+	return says(t, s.server.Address(), "milepost_catalog_version 2\n", "milepost_graphs 4\n",
+		`milepost_catalog_reloads_total{outcome="refused"} 2`, `milepost_admission_jobs{region="rest"}`)
+}
+
+// says waits until the metrics say everything: a region is there with its first job.
+func says(t *testing.T, address string, wants ...string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		missing, err := missingIn(ctx, "http://"+address+"/metrics", wants)
+		if err == nil && missing == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the metrics do not say %q: %w", missing, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func missingIn(ctx context.Context, url string, wants []string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	for _, want := range []string{
-		"milepost_catalog_version 2\n", "milepost_graphs 4\n", `milepost_catalog_reloads_total{outcome="refused"} 2`, `milepost_admission_jobs{region="rest"}`,
-	} {
+	for _, want := range wants {
 		if !strings.Contains(string(text), want) {
-			return fmt.Errorf("the metrics do not say %q", want)
+			return want, err
 		}
 	}
-	return nil
+	return "", err
 }
 
 // A7: two vehicles cross the shipped example's borders, 100 km each way between Newark and Lewes. Each changes its region once, in the other
