@@ -92,6 +92,7 @@ lint: ## every linter, on both builds
 vet: ## go vet on every build
 	$(GO) vet -tags integration ./...
 	$(GO) vet -tags nodev,invariants ./...
+	$(GO) vet -tags tune ./internal/mapmatch
 
 .PHONY: vuln
 vuln: ## known vulnerabilities in what we call

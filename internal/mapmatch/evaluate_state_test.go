@@ -17,7 +17,7 @@ import (
 func TestEvaluateDelaware(t *testing.T) {
 	dir := os.Getenv("MILEPOST_SYNTH")
 	if dir == "" {
-		t.Skip("MILEPOST_SYNTH is not set: no drives over the whole of Delaware")
+		t.Skip("MILEPOST_SYNTH is not set: make it the folder of drives over Delaware that docs/matcher.md describes")
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/paulmach/osm").Output()
 	if err != nil {

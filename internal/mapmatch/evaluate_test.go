@@ -30,7 +30,7 @@ func dataDir(tb testing.TB) string {
 	tb.Helper()
 	dir := os.Getenv("MILEPOST_DATA")
 	if dir == "" {
-		tb.Skip("MILEPOST_DATA is not set: no maps and traces to evaluate on")
+		tb.Skip("MILEPOST_DATA is not set: make it the folder of maps and traces that docs/matcher.md describes")
 	}
 	return dir
 }

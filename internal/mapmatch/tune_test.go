@@ -1,3 +1,5 @@
+//go:build tune
+
 package mapmatch_test
 
 import (
@@ -92,11 +94,11 @@ func set(tb testing.TB, c *mapmatch.Config, name string, v float64) {
 }
 
 // TestTune compares settings by cross-validation: of five folds of the drives, each is judged with the settings that were best on the
-// other four. It runs only when MILEPOST_TUNE names the settings to try.
+// other four. It is a tool: built with tag tune, it needs MILEPOST_TUNE, the settings to try.
 func TestTune(t *testing.T) {
 	text := os.Getenv("MILEPOST_TUNE")
 	if text == "" {
-		t.Skip("MILEPOST_TUNE is not set: no settings to compare")
+		t.Fatal("MILEPOST_TUNE must name the settings to compare, as UTurnM=40,80;SpacingM=10,15")
 	}
 	all := decks(t, dataDir(t))
 	names, configs := variants(t, text)

@@ -22,10 +22,12 @@ func TestConformance(t *testing.T) {
 		} {
 			t.Run(string(mode)+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				committest.RunPublisher(t, func(t *testing.T) *committest.Publishing {
+				fresh := func(t *testing.T) *committest.Publishing {
 					t.Helper()
 					return publishing(t, brokers(t), mode)
-				})
+				}
+				committest.RunPublisher(t, fresh)
+				committest.RunUnanswered(t, fresh)
 			})
 		}
 	}

@@ -71,8 +71,8 @@ func (x *examiner) brokers(ctx context.Context, e *doctor.Examination) bool {
 		e.Fail("reachable", "check --brokers, the network, TLS and SASL", "%v", err)
 		return false
 	}
-	e.OK("reachable", "%d brokers", len(meta.Brokers))
-	e.Check("brokers", len(meta.Brokers) >= leastReplicas, doctor.Warn, "run three brokers or more: one that fails must not take records along", "%d", len(meta.Brokers))
+	e.OK("reachable", "cluster %s", meta.Cluster)
+	e.Check("brokers", len(meta.Brokers) >= leastReplicas, doctor.Warn, "run three brokers or more: one that fails must not take records along", "%s", count(len(meta.Brokers), "broker"))
 	e.OK("version", "%s", kversion.FromApiVersionsResponse(versions).VersionGuess())
 	level := int16(0)
 	for _, f := range versions.FinalizedFeatures {
@@ -156,6 +156,14 @@ func (x *examiner) rights(ctx context.Context, e *doctor.Examination) {
 	default:
 		e.Warn("ACL transactional ids", fmt.Sprintf("grant WRITE on transactional ids with prefix %s.", x.group), "not told: %v", err)
 	}
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // allowed reports whether authorized_operations has all of the operations; brokers that do not tell are believed.

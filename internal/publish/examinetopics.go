@@ -53,17 +53,20 @@ func (x *examiner) topics(ctx context.Context, e *doctor.Examination) {
 			"%d, the raw topic has %d", l, r)
 	}
 	x.topicSettings(ctx, e, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return len(found[name].Partitions) == 0 }))
-	x.clock(ctx, e)
+	if len(found[x.spec.Raw].Partitions) > 0 {
+		x.clock(ctx, e)
+	}
 }
 
 // topic examines one topic's partitions and what we may do with it.
 func (x *examiner) topic(e *doctor.Examination, name string, t kmsg.MetadataResponseTopic, rights []int) {
 	err := kerr.ErrorForCode(t.ErrorCode)
-	if err != nil || len(t.Partitions) == 0 {
-		if err == nil {
-			err = kerr.UnknownTopicOrPartition
-		}
-		e.Fail(name, "create it, or run with --topics create; or grant DESCRIBE on it", "%v", err)
+	switch {
+	case is(err, kerr.UnknownTopicOrPartition), err == nil && len(t.Partitions) == 0:
+		e.Fail(name, x.spec.remedy(name), "there is no such topic, or we may not see it")
+		return
+	case err != nil:
+		e.Fail(name, "grant DESCRIBE on topic "+name+", or see what is wrong with it", "%v", err)
 		return
 	}
 	replicas, leaderless, behind := len(t.Partitions[0].Replicas), 0, 0
@@ -82,7 +85,7 @@ func (x *examiner) topic(e *doctor.Examination, name string, t kmsg.MetadataResp
 	case behind > 0:
 		e.Warn(name, "see why replicas lag behind", "%d of %d partitions are under-replicated", behind, len(t.Partitions))
 	default:
-		e.OK(name, "%d partitions, all in sync", len(t.Partitions))
+		e.OK(name, "%s, all in sync", count(len(t.Partitions), "partition"))
 	}
 	e.Check(name+" replication", replicas >= leastReplicas, doctor.Warn, "give it three replicas: with fewer one broker's disk is the only copy", "factor %d", replicas)
 	e.Check(name+" ACL", allowed(t.AuthorizedOperations, rights...), doctor.Fail, "grant "+aclNames(rights)+" on topic "+name,

@@ -46,7 +46,7 @@ func realBrokers(tb testing.TB) []string {
 	tb.Helper()
 	b := os.Getenv("MILEPOST_TEST_BROKERS")
 	if b == "" {
-		tb.Skip("MILEPOST_TEST_BROKERS is not set")
+		tb.Skip("MILEPOST_TEST_BROKERS is not set: make test starts a real broker (it needs Java 17 and Maven), or name one that runs, host:port")
 	}
 	return strings.Split(b, ",")
 }

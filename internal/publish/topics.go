@@ -54,10 +54,13 @@ type TopicInfo struct {
 // TopicsInfo is the outcome of EnsureTopics.
 type TopicsInfo struct{ Raw, Ledger TopicInfo }
 
-// TopicError names a topic's setting that is not what the service needs.
-type TopicError struct{ Topic, Setting, Found, Wanted string }
+// TopicError names a topic's setting that is not what the service needs. Without a setting the topic is missing, and Remedy says what to do.
+type TopicError struct{ Topic, Setting, Found, Wanted, Remedy string }
 
 func (e *TopicError) Error() string {
+	if e.Setting == "" {
+		return fmt.Sprintf("there is no topic %s: %s", e.Topic, e.Remedy)
+	}
 	return fmt.Sprintf("topic %s: %s is %s, must be %s", e.Topic, e.Setting, e.Found, e.Wanted)
 }
 
@@ -109,6 +112,14 @@ func EnsureTopics(ctx context.Context, client *kgo.Client, spec TopicsSpec) (Top
 	return TopicsInfo{Raw: raw, Ledger: ledger}, nil
 }
 
+// remedy says what to do about a topic that is missing.
+func (s *TopicsSpec) remedy(topic string) string {
+	if topic == s.Raw {
+		return "create it, or run with --topics create --raw-partitions N to have it made with N partitions"
+	}
+	return "create it, or run with --topics create"
+}
+
 type ensurer struct {
 	client *kgo.Client
 	admin  *kadm.Client
@@ -136,7 +147,7 @@ func (e *ensurer) ensure(ctx context.Context, topic string, partitions int32, se
 		return info, err
 	}
 	if !e.spec.Create || partitions <= 0 {
-		return info, &TopicError{Topic: topic, Setting: "existence", Found: "no such topic", Wanted: "an existing topic"}
+		return info, &TopicError{Topic: topic, Remedy: e.spec.remedy(topic)}
 	}
 	configs := map[string]*string{}
 	for k, v := range settings {

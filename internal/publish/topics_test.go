@@ -71,8 +71,8 @@ func TestEnsureTopicsErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(spec, r.topics.Ledger(), "partition count", "is 4", "must be 5")
-		want(TopicsSpec{Topics: r.topics, Raw: r.raw + "x", Create: true}, r.raw+"x", "no such topic")
-		want(TopicsSpec{Topics: Topics{Prefix: r.raw + "y"}, Raw: r.raw}, r.raw+"y.ledger", "no such topic")
+		want(TopicsSpec{Topics: r.topics, Raw: r.raw + "x", Create: true}, r.raw+"x", "there is no topic", "--topics create --raw-partitions N")
+		want(TopicsSpec{Topics: Topics{Prefix: r.raw + "y"}, Raw: r.raw}, r.raw+"y.ledger", "there is no topic", "run with --topics create")
 	})
 }
 

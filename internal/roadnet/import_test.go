@@ -39,7 +39,7 @@ func dataDir(tb testing.TB) string {
 	tb.Helper()
 	dir := os.Getenv("MILEPOST_DATA")
 	if dir == "" {
-		tb.Skip("MILEPOST_DATA, the folder of maps and traces, is not set")
+		tb.Skip("MILEPOST_DATA is not set: make it the folder of maps and traces that docs/matcher.md describes")
 	}
 	return dir
 }

@@ -14,7 +14,7 @@ import (
 func TestRealTraces(t *testing.T) {
 	root := os.Getenv("MILEPOST_DATA")
 	if root == "" {
-		t.Skip("MILEPOST_DATA is not set: no traces to read")
+		t.Skip("MILEPOST_DATA is not set: make it the folder of maps and traces that docs/matcher.md describes")
 	}
 	for _, c := range []struct {
 		file, columns   string

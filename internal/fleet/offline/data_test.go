@@ -21,7 +21,7 @@ func dataDir(tb testing.TB) string {
 	tb.Helper()
 	root := os.Getenv("MILEPOST_DATA")
 	if root == "" {
-		tb.Skip("MILEPOST_DATA is not set: no maps and traces to match")
+		tb.Skip("MILEPOST_DATA is not set: make it the folder of maps and traces that docs/matcher.md describes")
 	}
 	return root
 }
