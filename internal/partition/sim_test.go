@@ -79,8 +79,8 @@ type sim struct {
 	crashes  int
 	words    int
 	credits  *Credits   // nil: admission is unbounded
-	luck     *rand.Rand // for what admission and catalogs need, so that older seeds stay what they were
-	decay    *rand.Rand // for what the log loses between owners, likewise
+	luck     *rand.Rand // for what admission and catalogs need, so that older seeds stay what they were; decay: for what the log loses
+	decay    *rand.Rand
 	trace    func(string, ...any)
 }
 
@@ -350,24 +350,6 @@ func (s *sim) recover(t *commit.Tenure) {
 	s.trace("%s epoch %d starts at %s, floor %d, done %v, failed %v, rebuild %v", s.now.Sub(toyStart()), t.Epoch, start.Frontier, start.LedgerFloor, start.Done, start.Failed, start.Rebuild)
 	s.tick(o)
 	s.fetch(o)
-}
-
-// lose lets the log lose observations that are not done, before a new owner reads them: published ones too.
-func (s *sim) lose() {
-	for !s.quiet && s.decay.Float64() < s.pace {
-		var left []int64
-		for _, r := range s.world.log {
-			if r.Offset >= s.world.saved.Frontier.Next.Offset {
-				left = append(left, r.Offset)
-			}
-		}
-		if len(left) == 0 {
-			return
-		}
-		offset := left[s.decay.IntN(len(left))]
-		s.world.compacted[offset] = true
-		s.trace("%s the log loses %d", s.now.Sub(toyStart()), offset)
-	}
 }
 
 func (s *sim) tick(o *owner) {
@@ -684,14 +666,6 @@ func (s *sim) solve(o *owner, e Dispatch) Result {
 		s.trips[in.Replica+"/"+string(e.Key)] = toyFold(state, word, string(in.Decision.Answer))
 	}
 	return in
-}
-
-// flavour says which map an owner's solver has.
-func (s *sim) flavour(e stream.Epoch) int {
-	if !s.fickle {
-		return 0
-	}
-	return int(e % 2)
 }
 
 // commit is the commit stages: prepare, later publish, later the answer.

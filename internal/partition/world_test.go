@@ -307,3 +307,29 @@ func (w *world) cursed(c commit.Commit) bool {
 	}
 	return strings.HasPrefix(string(c.Outputs[len(c.Outputs)-1].Value), "!c")
 }
+
+// lose lets the log lose observations that are not done, before a new owner reads them: published ones too.
+func (s *sim) lose() {
+	for !s.quiet && s.decay.Float64() < s.pace {
+		var left []int64
+		for _, r := range s.world.log {
+			if r.Offset >= s.world.saved.Frontier.Next.Offset {
+				left = append(left, r.Offset)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		offset := left[s.decay.IntN(len(left))]
+		s.world.compacted[offset] = true
+		s.trace("%s the log loses %d", s.now.Sub(toyStart()), offset)
+	}
+}
+
+// flavour says which map an owner's solver has.
+func (s *sim) flavour(e stream.Epoch) int {
+	if !s.fickle {
+		return 0
+	}
+	return int(e % 2)
+}
