@@ -30,7 +30,7 @@ type Config struct {
 	RefetchRecords    int   // room kept for refetched records, beside the window
 	RestoreBatch      int   // keys a Restore, rows a Quarantine, promotions a Promote
 	Restores          int   // Restore effects out at once; meanwhile other keys gather
-	QuarantineBound   int   // observations a key in quarantine; beyond: dead letters
+	QuarantineBound   int   // observations a key that was not in quarantine puts there; beyond: dead letters. The store has a bound of its own
 	Deferred          bool  // publish first, persist dirty checkpoints in batches (A13)
 	PersistCommits    int   // commits of a key between persists
 	PersistAfter      time.Duration

@@ -135,6 +135,7 @@ func (m *Machine) asidesRead(in AsidesRead) {
 	}
 	if !k.quarantined {
 		m.markQuarantined(k)
+		k.inherits = true
 		k.cause = &cause{class: "quarantined", reason: "follows a quarantined observation of its key"}
 	}
 	k.errand.rows = in.Rows
@@ -170,7 +171,7 @@ func (m *Machine) letGo(k *key) {
 		k.quarantined = false
 		m.quarantined--
 	}
-	k.cause, k.setAside = nil, 0
+	k.cause, k.setAside, k.inherits = nil, 0, false
 }
 
 // errandHeld tries a step of an errand again later; what no retry can help ends it.

@@ -119,6 +119,7 @@ type key struct {
 	loaded                     bool
 	expired                    bool
 	quarantined                bool
+	inherits                   bool // from quarantine rows that setAside does not count
 	alone                      bool // restored by itself: the batch met an error that one key may have caused
 	gone                       bool // its row is needed without an observation: see findGone
 	thirsty                    bool // queued for a refetch

@@ -49,7 +49,9 @@ func (m *Machine) markQuarantined(k *key) {
 // hole, for a discard ends at the last of it and counts everything of the key before that as discarded.
 func (m *Machine) putAside(k *key) {
 	it := k.head
-	if !it.released && k.setAside >= m.cfg.QuarantineBound { // a released one has its row; this moves what was prepared for it there
+	// A released one has its row; this moves what was prepared for it there. So may have any of a key that was found in quarantine: there
+	// the store alone knows whether it needs room, and a dead letter of what is released later would be a second effect.
+	if !it.released && !k.inherits && k.setAside >= m.cfg.QuarantineBound {
 		m.refuseAside(k)
 		m.deadLetter(k)
 		return

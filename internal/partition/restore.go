@@ -73,7 +73,7 @@ func (m *Machine) restoreFailed(in Restored) {
 		case k == nil || k.phase != restoring:
 		case permanent && len(in.Keys) == 1:
 			// Nothing can be known of the row: nothing is covered, and a quarantined key commits nothing over it.
-			k.checkpoint, k.loaded = commit.Checkpoint{}, true
+			k.checkpoint, k.loaded, k.inherits = commit.Checkpoint{}, true, true
 			m.quarantine(k, in.Err)
 		case permanent:
 			k.alone = true
@@ -91,6 +91,7 @@ func (m *Machine) restoreFailed(in Restored) {
 // load makes a row the key's checkpoint and lets its observations go on in order.
 func (m *Machine) load(k *key, row *commit.Restored) {
 	k.alone = false
+	k.inherits = k.inherits || row.Quarantined && k.setAside == 0
 	own := row.Prepared != nil && k.published != nil && row.Prepared.ID == k.published.promotion.ID
 	if row.Quarantined && !k.quarantined {
 		m.markQuarantined(k)
