@@ -128,29 +128,38 @@ func (c *Config) Validate() error {
 		got, min int64
 	}{
 		{"lanes", int64(c.Lanes), leastLanes},
-		{"session timeout", int64(c.SessionTimeout), int64(time.Second)},
-		// Three heartbeats a session: two may be lost.
-		{"session timeout", int64(c.SessionTimeout), 3 * int64(c.HeartbeatInterval)},
-		{"rebalance timeout", int64(c.RebalanceTimeout), int64(c.DrainGrace + c.ReleaseTimeout + c.AcquireTimeout)},
-		{"heartbeat interval", int64(c.HeartbeatInterval), int64(100 * time.Millisecond)},
-		{"drain grace", int64(c.DrainGrace), int64(time.Millisecond)},
-		{"release timeout", int64(c.ReleaseTimeout), int64(time.Millisecond)},
-		{"close timeout", int64(c.CloseTimeout), int64(time.Millisecond)},
-		{"acquire timeout", int64(c.AcquireTimeout), int64(time.Millisecond)},
-		{"acquire retry", int64(c.AcquireRetryMin), int64(time.Millisecond)},
-		{"longest acquire retry", int64(c.AcquireRetryMax), int64(c.AcquireRetryMin)},
-		{"acquire give-up", int64(c.AcquireGiveUp), int64(c.AcquireTimeout)},
-		{"request timeout", int64(c.RequestTimeout), int64(time.Millisecond)},
-		{"stuck after", int64(c.StuckAfter), int64(c.RequestTimeout)},
-		{"hint interval", int64(c.HintInterval), int64(time.Millisecond)},
-		{"floor interval", int64(c.FloorInterval), int64(time.Millisecond)},
 		{"poll records", int64(c.PollRecords), 1},
 		{"inbox records", int64(c.InboxRecords), 2},
 		{"fetch bytes", int64(c.FetchBytes), 1},
-		{"fetch wait", int64(c.FetchMaxWait), int64(time.Millisecond)},
 	} {
 		if l.got < l.min {
 			return fmt.Errorf("consumer: %s is %d, must be at least %d", l.name, l.got, l.min)
+		}
+	}
+	for _, l := range []struct {
+		name     string
+		got, min time.Duration
+	}{
+		{"session timeout", c.SessionTimeout, time.Second},
+		// Three heartbeats a session: two may be lost.
+		{"session timeout", c.SessionTimeout, 3 * c.HeartbeatInterval},
+		{"rebalance timeout", c.RebalanceTimeout, c.DrainGrace + c.ReleaseTimeout + c.AcquireTimeout},
+		{"heartbeat interval", c.HeartbeatInterval, 100 * time.Millisecond},
+		{"drain grace", c.DrainGrace, time.Millisecond},
+		{"release timeout", c.ReleaseTimeout, time.Millisecond},
+		{"close timeout", c.CloseTimeout, time.Millisecond},
+		{"acquire timeout", c.AcquireTimeout, time.Millisecond},
+		{"acquire retry", c.AcquireRetryMin, time.Millisecond},
+		{"longest acquire retry", c.AcquireRetryMax, c.AcquireRetryMin},
+		{"acquire give-up", c.AcquireGiveUp, c.AcquireTimeout},
+		{"request timeout", c.RequestTimeout, time.Millisecond},
+		{"stuck after", c.StuckAfter, c.RequestTimeout},
+		{"hint interval", c.HintInterval, time.Millisecond},
+		{"floor interval", c.FloorInterval, time.Millisecond},
+		{"fetch wait", c.FetchMaxWait, time.Millisecond},
+	} {
+		if l.got < l.min {
+			return fmt.Errorf("consumer: %s is %s, must be at least %s", l.name, l.got, l.min)
 		}
 	}
 	return c.Partition.Validate()
