@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -51,8 +52,8 @@ func newCatalogCheck(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say everything that is wrong with a catalog, by line",
-		Long: `Read a region catalog and say everything that is wrong with it, each with its line. With --maps its road maps are
-imported too. Exit code 0: a worker would start with it; 1: it would not.`,
+		Long: `Read a region catalog and say everything that is wrong with it, each with its line, and which of its road maps are not there.
+With --maps they are imported too. Exit code 0: nothing is wrong, and with --maps a worker would start with it; 1: it would not.`,
 		Example: `  orchestrator catalog check regions.toml
   orchestrator catalog check --maps --json regions.toml`,
 		Args: args(cobra.ExactArgs(1)),
@@ -82,7 +83,7 @@ imported too. Exit code 0: a worker would start with it; 1: it would not.`,
 					w.row("%s: %d edges, graph %s", r.ID, r.Edges, r.Graph)
 				}
 			}
-			w.row("version %d, %d regions: good", out.Version, len(out.Regions))
+			w.row("version %d, %s: good", out.Version, plural(len(out.Regions), "region"))
 			return w.flush()
 		},
 	}
@@ -95,7 +96,13 @@ func (o *checked) regions(cmd *cobra.Command, path string, c *catalog.Catalog, w
 	var problems []error
 	for i := range c.Regions {
 		r := checkedRegion{ID: c.Regions[i].ID}
-		if withMaps {
+		if !withMaps {
+			file := regionMap(path, &c.Regions[i])
+			if _, err := os.Stat(file); err != nil {
+				problems = append(problems, fmt.Errorf("region %s: no map %s: %w", r.ID, c.Regions[i].Graph, errors.Unwrap(err)))
+				continue
+			}
+		} else {
 			g, err := importPart(cmd.Context(), regionMap(path, &c.Regions[i]), c.Regions[i].Box, nil)
 			if err != nil {
 				problems = append(problems, fmt.Errorf("region %s: %w", r.ID, err))
@@ -291,7 +298,7 @@ Exit code 0: it is in force, or was already; 1: it was refused.`,
 					return err
 				}
 			} else if out.Error == "" {
-				if _, err := fmt.Fprintf(s.out, "%s: version %d, %d regions\n", out.Outcome, out.Version, out.Regions); err != nil {
+				if _, err := fmt.Fprintf(s.out, "%s: version %d, %s\n", out.Outcome, out.Version, plural(out.Regions, "region")); err != nil {
 					return err
 				}
 			}

@@ -100,13 +100,16 @@ func TestCatalogVerbs(t *testing.T) {
 	rewritten(t, file, "version = 1", "version = 0", `"dr40", "dr43"`, `"dr41", "dr43"`, "delaware-latest.osm.pbf", "nowhere.pbf")
 	got = orchestrator(t, "", "catalog", "check", "--json", file)
 	var bad checked
-	if err := json.Unmarshal([]byte(got.out), &bad); err != nil || got.code != exitFailed || len(bad.Problems) != 2 || bad.Problems[0].Line != 9 {
+	if err := json.Unmarshal([]byte(got.out), &bad); err != nil || got.code != exitFailed || len(bad.Problems) != 2 || bad.Problems[0].Line != 13 {
 		t.Errorf("check of a bad one: %v, %+v", err, got)
 	}
-	if got = orchestrator(t, "", "run", "--dsn", "x", "--catalog", file); got.code != exitFailed || !strings.Contains(got.err, "delaware.toml:9: version must be") {
+	if got = orchestrator(t, "", "run", "--dsn", "x", "--catalog", file); got.code != exitFailed || !strings.Contains(got.err, "delaware.toml:13: version must be") {
 		t.Errorf("run with a bad one: %+v", got)
 	}
 	rewritten(t, file, "version = 0", "version = 1", `"dr41", "dr43"`, `"dr40", "dr43"`)
+	if got = orchestrator(t, "", "catalog", "check", file); got.code != exitFailed || strings.Count(got.err, "no map nowhere.pbf: no such file") != 3 {
+		t.Errorf("check without maps there: %+v", got)
+	}
 	if got = orchestrator(t, "", "catalog", "check", "--maps", file); got.code != exitFailed || strings.Count(got.err, "nowhere.pbf") != 3 {
 		t.Errorf("check without maps there: %+v", got)
 	}
@@ -125,7 +128,7 @@ func TestCatalogRollOver(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o := devOptions{vehicles: 60, interval: 250 * time.Millisecond, seed: 3, drain: 30 * time.Second, partitions: 4}
 	o.service.listen, o.service.lanes, o.service.maxRecordBytes = "127.0.0.1:0", 3, 1_000_012
-	o.service.catalog = file
+	o.service.catalog, o.service.log = file, logOptions{format: "text", level: "warn"}
 	graph, err := loadMap(t.Context(), roadMap, "", log)
 	if err != nil {
 		t.Fatal(err)

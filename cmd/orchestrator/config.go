@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -24,7 +22,8 @@ func newConfig(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print the settings that run would work with, and where each came from",
-		Long:  `Print every effective setting of "run" with its source: default, file, environment or flag. Secrets are printed as ***.`,
+		Long: `Print every effective setting of "run" with its source: default, file, environment or flag. Secrets are printed as ***.
+What run would refuse is refused here too, after the print and with exit code 2; that --dsn or --map is missing is no error here.`,
 		Example: `  orchestrator config --config milepost.toml
   MILEPOST_LANES=4 orchestrator config --json`,
 		Args: args(cobra.NoArgs),
@@ -39,17 +38,24 @@ func newConfig(s streams) *cobra.Command {
 					settings = append(settings, setting{f.Name, f.Value.String(), sources[f.Name]})
 				}
 			})
-			if asJSON {
-				return json.NewEncoder(s.out).Encode(settings)
+			if err := printSettings(s, asJSON, settings); err != nil {
+				return err
 			}
-			w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-			for _, x := range settings {
-				fmt.Fprintf(w, "%s\t%s\t(%s)\n", x.Name, x.Value, x.Source)
-			}
-			return w.Flush()
+			return opts.wrong()
 		},
 	}
 	opts.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
 	return cmd
+}
+
+func printSettings(s streams, asJSON bool, settings []setting) error {
+	if asJSON {
+		return json.NewEncoder(s.out).Encode(settings)
+	}
+	w := newTable(s.out)
+	for _, x := range settings {
+		w.row("%s\t%s\t(%s)", x.Name, x.Value, x.Source)
+	}
+	return w.flush()
 }

@@ -96,7 +96,7 @@ func printDoctor(s streams, asJSON bool, findings []doctor.Finding) error {
 		}
 	}
 	if f.Fail > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d checks fail, %d warn", f.Fail, f.Warn)}
+		return &exitError{exitFailed, fmt.Errorf("of %s: failed %d, warned %d", plural(len(findings), "check"), f.Fail, f.Warn)}
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ default ones. A graph is for cars unless --vehicles says otherwise; one for seve
 	fs.StringVarP(&o.out, "output", "o", "", "graph `file` to write")
 	fs.StringSliceVar(&o.vehicles, "vehicles", []string{"car"}, "classes of vehicles: car, truck, bus, bicycle, foot, or all")
 	fs.StringVar(&o.profiles, "profiles", "", "TOML `file` that says what tags mean to each class; empty: the default")
-	fs.StringVar(&o.box, "box", "", "only ways that may touch `W,S,E,N` (degrees)")
+	fs.StringVar(&o.box, "box", "", "import only ways that may touch this box: `W,S,E,N`, its edges in degrees")
 	fs.BoolVar(&o.contraflow, "contraflow", true, "edges against one-way streets, too, for matching vehicles that go the wrong way")
 	fs.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	fs.Bool("print-profiles", false, "print the default profiles and exit")

@@ -58,7 +58,9 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		say  string
 	}{
-		"unknown verb":      {[]string{"fly"}, `unknown command "fly"`},
+		"unknown verb":      {[]string{"fly"}, `unknown command "fly" for "orchestrator" (see: orchestrator --help)`},
+		"nearly a verb":     {[]string{"statsu"}, "did you mean status?"},
+		"nearly a lower":    {[]string{"partition", "lst"}, "did you mean list? see: orchestrator partition --help"},
 		"unknown flag":      {[]string{"run", "--fast"}, "orchestrator run --help"},
 		"no map":            {[]string{"match", "x.gpx"}, "--map must be set (or MILEPOST_MAP)"},
 		"no trace":          {[]string{"match", "--map", "m.osm"}, "requires at least 1 arg"},
@@ -142,7 +144,7 @@ func TestSettingsErrors(t *testing.T) {
 	write(t, file, "lanes = \"many\"\n")
 	t.Setenv("MILEPOST_DRAIN_GRACE", "soon")
 	got := orchestrator(t, "", "config", "--config", file)
-	if got.code != exitUsage || !strings.Contains(got.err, "setting lanes in the configuration file") || !strings.Contains(got.err, "MILEPOST_DRAIN_GRACE") {
+	if got.code != exitUsage || !strings.Contains(got.err, "setting lanes in milepost.toml") || !strings.Contains(got.err, "MILEPOST_DRAIN_GRACE") {
 		t.Errorf("bad values: %+v", got)
 	}
 	write(t, file, "lanes = = 5\n")
@@ -175,7 +177,56 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// V1: config refuses what run would refuse, in what was given.
+func TestConfigRefusesWhatRunDoes(t *testing.T) {
+	for say, c := range map[string][]string{
+		`--mode is "foo"`:         {"--mode", "foo"},
+		"session timeout is 1ms":  {"--session-timeout", "1ms"},
+		"lanes is 99":             {"--lanes", "99"},
+		"needs --kafka-sasl":      {"--kafka-token-file", "t"},
+		`log level is "loud"`:     {"--log-level", "loud"},
+		"exclude each other":      {"--map", "m", "--catalog", "c"},
+		"--group must be set (or": {"--group", ""},
+	} {
+		got := orchestrator(t, "", append([]string{"config"}, c...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, say) || !strings.Contains(got.out, "session-timeout") {
+			t.Errorf("config %v: %+v, want the settings, exit code 2, and %q", c, got, say)
+		}
+		ran := orchestrator(t, "", append([]string{"run", "--dsn", "x", "--map", "nowhere.osm"}, c...)...)
+		if ran.code != exitUsage || !strings.Contains(ran.err, say) {
+			t.Errorf("run %v: %+v, want exit code 2, and %q", c, ran, say)
+		}
+	}
+}
+
+// V1: a variable that looks like a setting and is none is named, once; those of tests and scripts are not.
+func TestStrangersInTheEnvironment(t *testing.T) {
+	t.Setenv("MILEPOST_LANE", "4")
+	t.Setenv("MILEPOST_TEST_BROKERS", "127.0.0.1:1")
+	t.Setenv("MILEPOST_KAFKA_IMAGE", "kafka")
+	t.Setenv("MILEPOST_CONFIG", "")
+	got := orchestrator(t, "", "config")
+	if got.code != exitDone || got.err != "orchestrator: in the environment, not a setting: MILEPOST_LANE\n" {
+		t.Errorf("config: code %d, %q", got.code, got.err)
+	}
+}
+
+// A build without a broker says so before it does anything else.
+func TestDevWithoutItsBroker(t *testing.T) {
+	var out, stderr bytes.Buffer
+	dev := withoutBroker(newDev(streams{out: &out, err: &stderr}))
+	dev.SilenceErrors, dev.SilenceUsage = true, true
+	dev.SetArgs([]string{"--map", "nowhere.osm"})
+	err := dev.ExecuteContext(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "--brokers must be set") || stderr.Len() > 0 {
+		t.Errorf("dev: %v, %q", err, stderr.String())
+	}
+}
+
 func TestVersion(t *testing.T) {
+	if got := orchestrator(t, "", "--version"); got.code != 0 || !strings.HasPrefix(got.out, "orchestrator development (go") {
+		t.Errorf("--version: %+v", got)
+	}
 	got := orchestrator(t, "", "version", "--json")
 	if got.code != 0 || !strings.Contains(got.out, `"version":"development"`) {
 		t.Errorf("version: %+v", got)

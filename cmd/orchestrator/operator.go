@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"milepost/internal/pgstore"
@@ -99,6 +100,9 @@ func (o *operatorOptions) ends(ctx context.Context, s streams) (map[int32]int64,
 	listed, err := kadm.NewClient(client).ListEndOffsets(ctx, o.raw)
 	if err == nil {
 		err = listed.Error()
+	}
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, fmt.Errorf("the brokers have no topic %s (another name: --raw)", o.raw)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read where topic %s ends: %w", o.raw, err)

@@ -197,6 +197,17 @@ func (y *yard) status(t *testing.T) {
 	if got := y.run("status"); got.code != 0 || !strings.Contains(got.out, "worker-a") || !strings.Contains(got.out, "LAG") {
 		t.Errorf("status: %+v", got)
 	}
+	elsewhere := []string{"--dsn", y.dsn, "--group", "other", "--raw", "nowhere"}
+	for _, verb := range [][]string{{"status"}, {"partition", "list"}} {
+		got := orchestrator(t, "", append(verb, elsewhere...)...)
+		if got.code != exitDone || !strings.HasPrefix(got.out, "no worker of group other has ever run on topic nowhere") {
+			t.Errorf("%v of an unknown group: %+v", verb, got)
+		}
+		got = orchestrator(t, "", append(append(verb, elsewhere...), "--brokers", strings.Join(y.addrs, ","))...)
+		if got.code != exitFailed || got.out != "" || got.err != "orchestrator: the brokers have no topic nowhere (another name: --raw)\n" {
+			t.Errorf("%v of an unknown topic: %+v", verb, got)
+		}
+	}
 	if got := y.run("status", "--brokers", "127.0.0.1:1"); got.code != exitFailed || !strings.Contains(got.out, "worker-a") || got.err == "" {
 		t.Errorf("status without brokers: %+v: want what the database knows, and a failure", got)
 	}

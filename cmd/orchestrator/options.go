@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,10 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
+	"milepost/internal/commit"
+	"milepost/internal/consumer"
+	"milepost/internal/pgstore"
+	"milepost/internal/publish"
 	"milepost/internal/telemetry"
 )
 
@@ -197,8 +202,35 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	o.log.flags(fs, "info")
 }
 
-// validate checks what no other package checks, and reports all at once.
+// validate checks the settings of a worker: everything that is wrong at once.
 func (o *serviceOptions) validate() error {
+	return errors.Join(o.absent(), o.wrong())
+}
+
+// absent says which settings that have no default were not given.
+func (o *serviceOptions) absent() error {
+	var problems []error
+	if o.dsn == "" {
+		problems = append(problems, mustBeSet("dsn"))
+	}
+	if o.roadMap+o.catalog == "" {
+		problems = append(problems, mustBeSet("map"))
+	}
+	return usage(errors.Join(problems...))
+}
+
+func mustBeSet(flag string) error { return fmt.Errorf("--%s must be set (or %s)", flag, envName(flag)) }
+
+// wrong says what is wrong with the settings that were given; what the parts of a worker check is asked of them.
+func (o *serviceOptions) wrong() error {
+	problems := o.wrongHere()
+	if len(problems) == 0 {
+		problems = o.wrongBelow()
+	}
+	return usage(errors.Join(problems...))
+}
+
+func (o *serviceOptions) wrongHere() []error {
 	var problems []error
 	oneOf := func(flag, got string, allowed ...string) {
 		if !slices.Contains(allowed, got) {
@@ -220,9 +252,9 @@ func (o *serviceOptions) validate() error {
 		problems = append(problems, err)
 	}
 	oneOf("on-data-loss", o.onDataLoss, "stop", "reset")
-	for flag, value := range map[string]string{"dsn": string(o.dsn), "map": o.roadMap + o.catalog, "group": o.group, "raw": o.raw, "prefix": o.prefix} {
+	for flag, value := range map[string]string{"group": o.group, "raw": o.raw, "prefix": o.prefix} {
 		if value == "" {
-			problems = append(problems, fmt.Errorf("--%s must be set (or %s)", flag, envName(flag)))
+			problems = append(problems, mustBeSet(flag))
 		}
 	}
 	if o.roadMap != "" && o.catalog != "" {
@@ -238,5 +270,55 @@ func (o *serviceOptions) validate() error {
 		problems = append(problems, fmt.Errorf("--solvers is %d, must be at least 0", o.solvers))
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return usage(errors.Join(problems...))
+	return problems
+}
+
+// wrongBelow asks the parts of a worker, which are not made yet.
+func (o *serviceOptions) wrongBelow() []error {
+	var problems []error
+	note := func(err error) {
+		if err != nil {
+			problems = append(problems, err)
+		}
+	}
+	security, err := o.kafka.client()
+	note(err)
+	_, err = newLogger(streams{err: io.Discard}, o.log)
+	note(err)
+	publishing := o.publishing("worker")
+	note(publishing.Validate())
+	consuming := o.consuming("worker")
+	consuming.Client = security
+	note(consuming.Validate())
+	return problems
+}
+
+func (o *serviceOptions) database() pgstore.Config {
+	c := pgstore.DefaultConfig()
+	c.DSN, c.Pooler = string(o.dsn), o.pooler
+	return c
+}
+
+func (o *serviceOptions) publishing(instance string) publish.Config {
+	return publish.Config{
+		Group: o.group, Raw: o.raw, Topics: publish.Topics{Prefix: o.prefix}, Instance: instance, Lanes: o.lanes,
+		Mode: commit.PublishMode(o.publish), MaxRecordBytes: o.maxRecordBytes,
+	}
+}
+
+func (o *serviceOptions) consuming(instance string) consumer.Config {
+	c := consumer.DefaultConfig()
+	c.Group, c.Topic, c.LedgerTopic, c.Instance = o.group, o.raw, publish.Topics{Prefix: o.prefix}.Ledger(), instance
+	c.OnDataLoss = consumer.DataLossPolicy(o.onDataLoss)
+	c.Start, c.Lanes, c.SessionTimeout = consumer.StartPolicy(o.start), o.lanes, o.sessionTimeout
+	c.HeartbeatInterval = min(c.HeartbeatInterval, o.sessionTimeout/4)
+	c.DrainGrace, c.Partition.DrainGrace = o.drainGrace, o.drainGrace
+	c.Partition.Reasons = reasons()
+	c.Partition.Deferred = o.mode == "deferred"
+	c.Protocol, c.PublishMode = consumer.Protocol(o.protocol), commit.PublishMode(o.publish)
+	if c.PublishMode == commit.Idempotent {
+		c.Lanes = 0 // no transactional ids: a next owner has none to initialise
+	}
+	c.Partition.Jobs = o.solving.maxInFlight
+	return c
 }

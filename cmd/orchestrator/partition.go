@@ -57,6 +57,10 @@ func newPartitionList(s streams) *cobra.Command {
 			if o.asJSON {
 				return printJSON(s, rows)
 			}
+			if len(rows) == 0 {
+				_, err := fmt.Fprintln(s.out, neverRan(o.group, o.raw))
+				return err
+			}
 			w := newTable(s.out)
 			w.row("PARTITION\tOWNER\tEPOCH\tRELEASED\tTOPIC GENERATION\tFRONTIER\tLEDGER FLOOR\tPREPARED\tQUARANTINED\tLAST SEEN")
 			for _, p := range rows {

@@ -24,9 +24,9 @@ func (s *service) settlePublishMode(ctx context.Context, admin *kgo.Client) erro
 		return err
 	}
 	if members > 0 {
-		return fmt.Errorf("--publish is %s, but group %s publishes %s and has %d members: stop every process of the group, see that none is "+
+		return fmt.Errorf("--publish is %s, but group %s publishes %s and has %s: stop every process of the group, see that none is "+
 			"left (a paused one counts), then start with the new mode; or start this one with --publish %s",
-			mode, s.opts.group, stored, members, stored)
+			mode, s.opts.group, stored, plural(members, "member"), stored)
 	}
 	if err := s.store.ChangePublishMode(ctx, s.opts.group, s.opts.raw, mode); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,13 +101,17 @@ Settings come from defaults, then a TOML file (--config), then the environment (
 capitals, as in MILEPOST_SESSION_TIMEOUT), then flags; "orchestrator config" prints what came out and from where.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 done, but rows of the input were refused.`,
-		Example: `  orchestrator dev                                   the whole thing on this machine, with a simulated fleet
-  orchestrator match --map delaware.osm.pbf trip.gpx match a trace without a broker
+		Example: devExample + `  orchestrator match --map delaware.osm.pbf trip.gpx match a trace without a broker
   orchestrator run --brokers kafka:9092 --dsn postgres://milepost@db/milepost --map delaware.osm.pbf`,
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			if strange := strangers(os.Environ()); len(strange) > 0 {
+				fmt.Fprintf(io.err, "orchestrator: in the environment, not a setting: %s\n", strings.Join(strange, ", "))
+			}
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (see: %s --help)", err, cmd.CommandPath())
@@ -113,10 +119,32 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 done, but rows of the
 	root.AddCommand(
 		newMatcher(io),
 		newGraph(io),
-		newRun(io), newDev(io), newMatch(io), newReplay(io), newMigrate(io), newCatalog(io), newConfig(io), newVersion(io), newHealth(io),
+		newRun(io), devOf(io), newMatch(io), newReplay(io), newMigrate(io), newCatalog(io), newConfig(io), newVersion(io), newHealth(io),
 		newStatus(io), newPartition(io), newQuarantine(io), newDoctor(io),
 	)
+	root.SetVersionTemplate("orchestrator {{.Version}} (" + runtime.Version() + ")\n")
+	root.Args = knownVerb
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() {
+			c.Args = knownVerb
+		}
+	}
 	return root
+}
+
+// knownVerb refuses what is no verb below cmd, and says which it could be.
+func knownVerb(cmd *cobra.Command, a []string) error {
+	if len(a) == 0 {
+		return nil
+	}
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	guess := ""
+	if near := cmd.SuggestionsFor(a[0]); len(near) > 0 {
+		guess = "did you mean " + strings.Join(near, " or ") + "? "
+	}
+	return usagef("unknown command %q for %q (%ssee: %s --help)", a[0], cmd.CommandPath(), guess, cmd.CommandPath())
 }
 
 // args makes cobra's argument checks wrong usage.

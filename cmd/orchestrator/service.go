@@ -115,9 +115,7 @@ func instanceID() string {
 }
 
 func (s *service) connectStore(ctx context.Context) error {
-	cfg := pgstore.DefaultConfig()
-	cfg.DSN, cfg.Pooler = string(s.opts.dsn), s.opts.pooler
-	store, err := pgstore.Connect(ctx, cfg, func(err error, next time.Duration) {
+	store, err := pgstore.Connect(ctx, s.opts.database(), func(err error, next time.Duration) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "waiting for the database", slog.Any("err", err), slog.Duration("next", next))
 	})
 	if err != nil {
@@ -152,10 +150,9 @@ func (s *service) connectBroker(ctx context.Context, client publish.ClientConfig
 	if err != nil {
 		return err
 	}
-	s.publisher, err = publish.New(publish.Config{
-		Client: client, Group: s.opts.group, Raw: s.opts.raw, Topics: spec.Topics, Instance: instance, Lanes: s.opts.lanes, Log: s.log,
-		Mode: commit.PublishMode(s.opts.publish), MaxRecordBytes: s.opts.maxRecordBytes,
-	}, &s.metrics.membership, s.store)
+	cfg := s.opts.publishing(instance)
+	cfg.Client, cfg.Log = client, s.log
+	s.publisher, err = publish.New(cfg, &s.metrics.membership, s.store)
 	if err != nil {
 		return usage(err)
 	}
@@ -198,20 +195,8 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 		return usage(err)
 	}
 	s.pipeline = commit.NewPipeline(commit.DefaultPipelineConfig(), s.metrics.Store(s.store), s.metrics.Publisher(s.publisher))
-	ccfg := consumer.DefaultConfig()
-	ccfg.Group, ccfg.Topic, ccfg.LedgerTopic, ccfg.Instance = s.opts.group, s.opts.raw, topics.Ledger(), instance
-	ccfg.OnDataLoss = consumer.DataLossPolicy(s.opts.onDataLoss)
-	ccfg.Start, ccfg.Lanes, ccfg.SessionTimeout = consumer.StartPolicy(s.opts.start), s.opts.lanes, s.opts.sessionTimeout
-	ccfg.HeartbeatInterval = min(ccfg.HeartbeatInterval, s.opts.sessionTimeout/4)
-	ccfg.DrainGrace, ccfg.Partition.DrainGrace = s.opts.drainGrace, s.opts.drainGrace
+	ccfg := s.opts.consuming(instance)
 	ccfg.Client = publish.ClientOptions(client)
-	ccfg.Partition.Reasons = reasons()
-	ccfg.Partition.Deferred = s.opts.mode == "deferred"
-	ccfg.Protocol, ccfg.PublishMode = consumer.Protocol(s.opts.protocol), commit.PublishMode(s.opts.publish)
-	if ccfg.PublishMode == commit.Idempotent {
-		ccfg.Lanes = 0 // no transactional ids: a next owner has none to initialise
-	}
-	ccfg.Partition.Jobs = s.opts.solving.maxInFlight
 	remote, err := s.buildRemote(ctx, client)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ const (
 // and gives each flag's source (V1). Each value passes through the flag's own parser, so that a bad one is refused with the
 // same words wherever it came from.
 func settle(flags *pflag.FlagSet) (map[string]source, error) {
-	fromFiles, err := readFile(flags)
+	fromFiles, fileName, err := readFile(flags)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func settle(flags *pflag.FlagSet) (map[string]source, error) {
 		case fromEnvironment.Exists(name):
 			sources[name], value, where = fromEnv, text(fromEnvironment.Get(name)), envName(name)
 		case fromFiles.Exists(name):
-			sources[name], value, where = fromFile, text(fromFiles.Get(name)), "setting "+name+" in the configuration file"
+			sources[name], value, where = fromFile, text(fromFiles.Get(name)), "setting "+name+" in "+filepath.Base(fileName)
 		default:
 			sources[name] = fromDefault
 			return
@@ -66,21 +67,21 @@ func settle(flags *pflag.FlagSet) (map[string]source, error) {
 	return sources, usage(errors.Join(problems...))
 }
 
-func readFile(flags *pflag.FlagSet) (*koanf.Koanf, error) {
-	k := koanf.New("\x00") // names are flat: no delimiter
+func readFile(flags *pflag.FlagSet) (k *koanf.Koanf, name string, err error) {
+	k = koanf.New("\x00") // names are flat: no delimiter
 	path := flags.Lookup("config")
 	if path == nil {
-		return k, nil
+		return k, "", nil
 	}
-	name := path.Value.String()
+	name = path.Value.String()
 	if name == "" {
 		name = os.Getenv(envName("config"))
 	}
 	if name == "" {
-		return k, nil
+		return k, "", nil
 	}
 	if err := k.Load(file.Provider(name), toml.Parser()); err != nil {
-		return nil, usagef("configuration file %s: %w", name, err)
+		return nil, name, usagef("configuration file %s: %w", name, err)
 	}
 	known := knownSettings(newRoot(streams{}), map[string]bool{})
 	var unknown []string
@@ -91,9 +92,9 @@ func readFile(flags *pflag.FlagSet) (*koanf.Koanf, error) {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return nil, usagef("configuration file %s: unknown settings: %s (a setting is named as its flag)", name, strings.Join(unknown, ", "))
+		return nil, name, usagef("configuration file %s: unknown settings: %s (a setting is named as its flag)", name, strings.Join(unknown, ", "))
 	}
-	return k, nil
+	return k, name, nil
 }
 
 // knownSettings gathers the flags of a verb and of all below it: one file serves every verb, and each reads of it what it has.
@@ -117,6 +118,26 @@ func readEnv() (*koanf.Koanf, error) {
 		return nil, fmt.Errorf("read the environment: %w", err)
 	}
 	return k, nil
+}
+
+// strangers are the MILEPOST_ variables in an environment that no verb reads, nor a test, a script of CI or docker-compose.yml.
+func strangers(environ []string) []string {
+	known := knownSettings(newRoot(streams{}), map[string]bool{})
+	known["config"] = true
+	var strange []string
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		rest, ours := strings.CutPrefix(name, envPrefix)
+		switch {
+		case !ours, known[strings.ReplaceAll(strings.ToLower(rest), "_", "-")],
+			strings.HasPrefix(rest, "TEST_"), strings.HasPrefix(rest, "CI_"), rest == "IMAGE", strings.HasSuffix(rest, "_IMAGE"),
+			slices.Contains([]string{"DATA", "STACK", "CACHE", "TUNE", "SYNTH", "EACH", "UPDATE", "KEEP_MAP", "DEBIAN_MIRROR"}, rest):
+		default:
+			strange = append(strange, name)
+		}
+	}
+	slices.Sort(strange)
+	return strange
 }
 
 // envName is the environment variable of a flag.

@@ -81,7 +81,7 @@ func runStatus(ctx context.Context, s streams, o *operatorOptions) error {
 	}
 	if o.asJSON {
 		err = printJSON(s, facts)
-	} else {
+	} else if len(rows) > 0 || away == nil {
 		err = printStatus(s, facts)
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func ownerOf(r pgstore.PartitionStatus) string {
 
 func printStatus(s streams, facts statusFacts) error {
 	if len(facts.Partitions) == 0 {
-		_, err := fmt.Fprintf(s.out, "group %s, topic %s: no partition was ever owned\n", facts.Group, facts.Raw)
+		_, err := fmt.Fprintln(s.out, neverRan(facts.Group, facts.Raw))
 		return err
 	}
 	w := newTable(s.out)
@@ -134,6 +134,11 @@ func printStatus(s streams, facts statusFacts) error {
 			orDash(p.EndOffset), orDash(p.Lag), p.Prepared, oldest, p.Waiting, p.Blocked, p.Quarantined)
 	}
 	return w.flush()
+}
+
+// neverRan is what there is to say of a group without a row.
+func neverRan(group, raw string) string {
+	return fmt.Sprintf("no worker of group %s has ever run on topic %s, by this database (other names: --group, --raw)", group, raw)
 }
 
 func orDash(n *int64) string {

@@ -6,6 +6,14 @@ import (
 	"text/tabwriter"
 )
 
+// plural is a number with its noun.
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // table prints rows whose cells are separated by tabs, in columns. The first error stays and is flush's.
 type table struct {
 	w   *tabwriter.Writer
