@@ -202,6 +202,7 @@ func (k *Kafka) prepare(ctx context.Context) error {
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
+	id[0] &= 0x7f        // else one id in 64 begins with a dash, and the storage tool takes it for an option
 	clusterID := base64.RawURLEncoding.EncodeToString(id)
 	for _, n := range k.nodes {
 		if err := k.format(ctx, n, clusterID); err != nil {
