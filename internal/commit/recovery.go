@@ -36,6 +36,9 @@ type RecoveryReport struct {
 	Published     int          // of them: published now
 	Done          []int64      // offsets at or above the frontier that are done without a row (dead letters)
 	Failed        []stream.Key // certainly unpublished and could not be published: they start blocked
+	// Standing are the offsets of their commits at or above the frontier: it must not pass them as gaps, where the log has lost one, for below
+	// it a prepared commit counts as published.
+	Standing map[int64]stream.Key
 	// Rebuild are the entries at or above the frontier that no row covers, by key and then in order: what they name is
 	// published and must be decided again to rebuild its state, never published again.
 	Rebuild []Rebuild
@@ -175,6 +178,12 @@ func (r Recovery) finishPage(ctx context.Context, t *Tenure, s Start, led *ledge
 			return fmt.Errorf("publish the prepared commit of key %q: %w", publish[i].Key, o.Err)
 		default:
 			report.Failed = append(report.Failed, publish[i].Key)
+			if c := &publish[i]; !c.Released && c.Revision.Compare(s.Frontier.Next) >= 0 {
+				if report.Standing == nil {
+					report.Standing = map[int64]stream.Key{}
+				}
+				report.Standing[c.Revision.Offset] = c.Key
+			}
 		}
 	}
 	return r.promote(ctx, promote)

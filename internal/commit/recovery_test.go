@@ -172,7 +172,7 @@ func TestRecoveryFailedKey(t *testing.T) {
 	}
 	b := ownFrom0(t, r, "b", 2)
 	got, err := r.recover(t, b)
-	if err != nil || got.Published != 1 || !cmp.Equal(got.Failed, []stream.Key{"bad"}) {
+	if err != nil || got.Published != 1 || !cmp.Equal(got.Failed, []stream.Key{"bad"}) || !cmp.Equal(got.Standing, map[int64]stream.Key{100: "bad"}) {
 		t.Fatalf("report: %+v, %v", got, err)
 	}
 	if err := r.recovery().FinishKey(t.Context(), b, "bad"); commit.ClassOf(err) != commit.Transient {

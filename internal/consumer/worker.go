@@ -137,7 +137,7 @@ func (w *worker) run(work context.Context) {
 	defer share.Leave() // also where the machine was dropped
 	d := newDriver(w, partition.New(w.s.c.cfg.Partition, *w.s.c.workload.Load(), partition.Start{
 		Tenure: w.tenure, Frontier: recovered.Frontier, LedgerFloor: recovered.LedgerFloor, LedgerHighest: recovered.LedgerHighest,
-		Done: recovered.Done, Failed: recovered.Failed, Rebuild: recovered.Rebuild, Anew: anew, Share: share,
+		Done: recovered.Done, Failed: recovered.Failed, Standing: recovered.Standing, Rebuild: recovered.Rebuild, Anew: anew, Share: share,
 	}, time.Now()))
 	d.run(ctx)
 	if w.forSeek.Load() && errors.Is(w.cause, errReleased) && !w.retireOne.Load() {

@@ -50,8 +50,9 @@
 //	I2  An offset is done only when its effect is durable: published, dead-lettered, covered by the stored checkpoint,
 //	    written to quarantine, or gone from the log before it was published.
 //	I3  The frontier passes no delivered offset that is not done; what was never delivered is a gap once a higher
-//	    offset was, but for what the ledger has and no row: that holds the frontier until it is persisted, if
-//	    need be as a state that is void, also when the log has lost it.
+//	    offset was, but for what the ledger has and no row, and for what is prepared and not published: these
+//	    hold the frontier until a row has them, if need be as a state that is void, or they are put aside, also
+//	    when the log has lost them.
 //	I4  Frontier and ledger floor never go back.
 //	I5  A commit's base is the revision of the row as it was read or last published, a persist's the one that was last
 //	    persisted; a failed commit puts it back.

@@ -119,6 +119,7 @@ func (m *Machine) frontier() stream.Frontier {
 func (m *Machine) complete(offset int64, as mark) {
 	m.tracker.set(offset, as)
 	if as >= isDone {
+		m.standsNoMore(offset)
 		m.completions++
 	}
 }

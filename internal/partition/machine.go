@@ -19,6 +19,8 @@ type Start struct {
 	Done []int64
 	// Failed are keys whose prepared commit recovery could not finish: they start blocked (A2).
 	Failed []stream.Key
+	// Standing are the offsets of their prepared commits, which hold the frontier also where the log has lost them.
+	Standing map[int64]stream.Key
 	// Anew says which keys begin anew.
 	Anew commit.Anew
 	// Share is the partition's part of the process's admission; nil: only Config.Jobs bounds it.
@@ -89,7 +91,8 @@ type Machine struct {
 	persistFailures int       // in a row
 	proofs, proving []*key    // wait for a heartbeat that proves the ownership; those whose heartbeat is out
 	rebuild         map[stream.Key][]commit.Rebuild
-	owed            map[int64]stream.Key // the offsets of rebuild
+	owed            map[int64]stream.Key // the offsets of rebuild and of standing
+	standing        map[stream.Key]int64 // prepared by an earlier owner and not known to be published
 	owing           []int64              // of them, ascending: at or above what was delivered; those that are covered by now too
 
 	promotions  fifo[promotion]
@@ -129,7 +132,7 @@ func New(cfg Config, w Workload, s Start, now time.Time) *Machine {
 		place: func(d *deadHold) *int { return &d.at },
 	}
 	m.toPersist = heap[*key]{less: persistsBefore, place: func(k *key) *int { return &k.persistAt }}
-	m.owe(s.Rebuild, s.Frontier.Next.Offset)
+	m.owe(&s)
 	m.tracker = newTracker(s.Frontier, m.releaseDead)
 	for _, offset := range s.Done {
 		m.done[offset] = struct{}{}
@@ -268,6 +271,7 @@ func (m *Machine) tick() {
 	}
 	if !m.draining {
 		m.findGone()
+		m.findStanding()
 		m.promoteDue()
 		m.evict()
 	}

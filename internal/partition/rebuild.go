@@ -18,17 +18,21 @@ func (m *Machine) rebuilds(k *key) bool {
 	return len(entries) > 0 && entries[0].Entry.Offsets[0] == k.head.record.Offset
 }
 
-// owe takes what recovery found published and in no row. Each of its offsets holds the frontier until a row has it, whether or not
-// the log still has the observation: the next owner finds all of a key's entries or none (I3).
-func (m *Machine) owe(all []commit.Rebuild, frontier int64) {
-	m.rebuild, m.owed = map[stream.Key][]commit.Rebuild{}, map[int64]stream.Key{}
-	for _, r := range all {
+// owe takes what recovery found published and in no row, and prepared and not published. Each of its offsets holds the frontier until a
+// row has it, whether or not the log still has the observation: the next owner finds all of a key's entries or none, and nothing
+// unpublished below the frontier (I3).
+func (m *Machine) owe(s *Start) {
+	m.rebuild, m.owed, m.standing = map[stream.Key][]commit.Rebuild{}, map[int64]stream.Key{}, map[stream.Key]int64{}
+	for _, r := range s.Rebuild {
 		m.rebuild[r.Entry.Key] = append(m.rebuild[r.Entry.Key], r)
 		for _, offset := range r.Entry.Offsets {
-			if offset >= frontier {
+			if offset >= s.Frontier.Next.Offset {
 				m.owed[offset] = r.Entry.Key
 			}
 		}
+	}
+	for offset, name := range s.Standing {
+		m.owed[offset], m.standing[name] = name, offset
 	}
 	m.owing = slices.Sorted(maps.Keys(m.owed))
 }

@@ -92,6 +92,7 @@ func (m *Machine) restoreFailed(in Restored) {
 func (m *Machine) load(k *key, row *commit.Restored) {
 	k.alone = false
 	k.inherits = k.inherits || row.Quarantined && k.setAside == 0
+	m.stoodUp(k, row)
 	own := row.Prepared != nil && k.published != nil && row.Prepared.ID == k.published.promotion.ID
 	if row.Quarantined && !k.quarantined {
 		m.markQuarantined(k)

@@ -197,6 +197,18 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			bound(&bounds.Region.Bytes, n())
 		case "budget":
 			work.budget = time.Duration(n()) * time.Second
+		case "standing": // prepared commits that recovery could not publish
+			start.Standing = map[int64]stream.Key{}
+			for i := range a.Vals {
+				var of string
+				a.Scan(t, i, &of)
+				name, offset, _ := strings.Cut(of, "@")
+				at, err := strconv.ParseInt(offset, 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start.Failed, start.Standing[at] = append(start.Failed, stream.Key(name)), stream.Key(name)
+			}
 		case "key-queue":
 			cfg.KeyQueue = n()
 		case "deferred":

@@ -307,6 +307,7 @@ func (s *sim) recover(t *commit.Tenure) {
 	}
 	s.lose()
 	start := Start{Tenure: t, Frontier: s.world.saved.Frontier, LedgerFloor: s.world.saved.LedgerFloor, LedgerHighest: s.world.base + int64(len(s.world.ledger))}
+	start.Standing = map[int64]stream.Key{}
 	for i, e := range s.world.ledger {
 		if e.noRow && s.world.base+int64(i) >= start.LedgerFloor && e.rev.Offset >= start.Frontier.Next.Offset {
 			start.Done = append(start.Done, e.rev.Offset)
@@ -330,6 +331,9 @@ func (s *sim) recover(t *commit.Tenure) {
 		}
 		if s.happens(2) || s.world.finish(t, c.Key) != nil {
 			start.Failed = append(start.Failed, c.Key)
+			if !released && c.Revision.Compare(start.Frontier.Next) >= 0 {
+				start.Standing[c.Revision.Offset] = c.Key
+			}
 		}
 	}
 	start.Rebuild = s.world.rebuild()

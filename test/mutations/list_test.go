@@ -45,6 +45,7 @@ func ledger() []mutation {
 		{"A13 publish again what was published", partition, "rebuild.go", "	return len(entries) > 0 && entries[0]", "	return false && entries[0]"},
 		{"I3 the frontier passes a gap in which something was published", partition, "reader.go", "		m.findLost(r)\n", ""},
 		{"I3 the frontier passes what was published and spilled, and is gone", partition, "spill.go", "			m.endUndecided(offset)\n", "			m.complete(offset, isDone)\n"},
+		{"I3 the frontier passes what is prepared and not published", partition, "rebuild.go", "		m.owed[offset], m.standing[name] = name, offset\n", "		_, _ = name, offset\n"},
 		{"H6 a difference is not looked for", partition, "rebuild.go", "	if err == nil && (commit.OutputsDigest", "	if false && (commit.OutputsDigest"},
 		{"H6 a segment that was published is used again", partition, "rebuild.go", "max(plan.Next.Segment, k.checkpoint.Segment, e.Segment)", "0"},
 		{"A13 a persist completes what came after it", partition, "persist.go", "n < len(d.waiting) && d.waiting[n].offset <= rev.Offset", "n < len(d.waiting)"},
