@@ -321,6 +321,9 @@ func (s *sim) lose() {
 			return
 		}
 		offset := left[s.decay.IntN(len(left))]
+		if offset == left[len(left)-1] {
+			continue // the log's last one stays: no later one would show that it is gone
+		}
 		s.world.compacted[offset] = true
 		s.trace("%s the log loses %d", s.now.Sub(toyStart()), offset)
 	}
