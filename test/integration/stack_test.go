@@ -165,7 +165,8 @@ func (s *Stack) NewTopic(t *testing.T, name string, partitions int32) {
 // Client returns a client of the stack's brokers that ends with the test.
 func (s *Stack) Client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(s.Brokers...))...)
+	// A killed broker's port may still be open (a container's proxy): the client must not take that for a wrong protocol.
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(s.Brokers...), kgo.AlwaysRetryEOF())...)
 	if err != nil {
 		t.Fatal(err)
 	}

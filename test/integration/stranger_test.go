@@ -186,7 +186,7 @@ func header(r *kgo.Record, name string) string {
 func readAll(ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel, take func(*kgo.Record)) error {
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(level),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords(), kgo.AlwaysRetryEOF(),
 	)
 	if err != nil {
 		return err
