@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -26,7 +29,8 @@ const (
 	replies  = "p.solve-replies"
 )
 
-// rig is a broker with a worker's side and as many matchers as a test starts.
+// rig is a broker with a worker's side and as many matchers as a test starts, all in one bubble of virtual time: a time-out passes when
+// nobody has anything left to do, however slow the machine is.
 type rig struct {
 	t       *testing.T
 	opts    []kgo.Opt
@@ -36,15 +40,25 @@ type rig struct {
 	desk    *Desk
 }
 
+// bubble runs a test on a rig.
+func bubble(t *testing.T, secret Secret, f func(r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(newRig(t, secret)) })
+}
+
 func newRig(t *testing.T, secret Secret) *rig {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(6, requests), kfake.SeedTopics(2, replies, "raw"),
-		kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	network := &kfake.VirtualNetwork{}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.ListenFn(network.Listen), kfake.Ports(9092),
+		kfake.SeedTopics(6, requests), kfake.SeedTopics(2, replies, "raw"), kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	r := &rig{t: t, opts: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, results: make(chan partition.Result, 1000)}
+	dial := func(ctx context.Context, kind, address string) (net.Conn, error) {
+		return network.DialContext(ctx, kind, address)
+	}
+	r := &rig{t: t, opts: []kgo.Opt{kgo.SeedBrokers("localhost:9092"), kgo.Dialer(dial)}, results: make(chan partition.Result, 1000)}
 	r.client, err = kgo.NewClient(append(r.opts, kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +107,40 @@ func (r *rig) matcher(name string, pool Pool, tune ...func(*MatcherConfig)) (m *
 		r.t.Fatal(err)
 	}
 	return m, run(r.t, m.Run)
+}
+
+// settled says whether so many members of the matchers' group read the same number of partitions each.
+func (r *rig) settled(members int) bool {
+	r.t.Helper()
+	groups, err := kadm.NewClient(r.client).DescribeGroups(r.t.Context(), "m")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	g := groups["m"]
+	if g.State != "Stable" || len(g.Members) != members {
+		return false
+	}
+	for _, m := range g.Members {
+		c, ok := m.Assigned.AsConsumer()
+		if !ok || len(c.Topics) != 1 || len(c.Topics[0].Partitions) != 6/members {
+			return false
+		}
+	}
+	return true
+}
+
+// known counts the partitions of the requests that a replica is known to read.
+func (r *rig) known(replica string) (n int) {
+	r.remote.mu.Lock()
+	defer r.remote.mu.Unlock()
+	if regions := r.remote.regions["default"]; regions != nil {
+		for _, v := range regions.vias {
+			if v.reader == replica {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // send gives a job to the desk as soon as it takes it.
@@ -146,93 +194,95 @@ func echo(request string) (partition.Decision, error) {
 // nobody, on both topics: those are counted and stop nothing.
 func TestSolveThroughJunk(t *testing.T) {
 	secret := Secret("s3cret")
-	r := newRig(t, secret)
-	m, _ := r.matcher("m1", poolFunc(echo), func(c *MatcherConfig) { c.Secret = secret })
-	r.send(dispatch("warm", 1, 0))
-	r.result()
-	ours := &reply{job: &job{raw: stream.Partition{Topic: "raw", Number: 1}, key: "a"}, replica: "x", decision: partition.Decision{Kind: partition.Solved}}
-	good, err := encodeReply(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours.job.raw.Topic = "another"
-	foreign, err := encodeReply(ours)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rec := range []*kgo.Record{
-		secret.record(replies, 1, nil, []byte{0, 255}),
-		secret.record(replies, 1, nil, nil),
-		{Topic: replies, Partition: 1, Value: good},                                                         // not signed
-		Secret("other").record(replies, 1, nil, good),                                                       // signed by somebody else
-		{Topic: replies, Partition: 1, Value: good, Headers: secret.record(requests, 1, nil, good).Headers}, // signed for another topic
-		secret.record(replies, 1, nil, foreign),                                                             // for another raw topic
-		secret.record(replies, 0, nil, good),                                                                // in another partition's place
-		secret.record(requests, 0, nil, []byte("junk")),
-		Secret("other").record(requests, 1, nil, good),
-	} {
-		if err := r.client.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
-			t.Fatal(err)
+	bubble(t, secret, func(r *rig) {
+		m, _ := r.matcher("m1", poolFunc(echo), func(c *MatcherConfig) { c.Secret = secret })
+		r.send(dispatch("warm", 1, 0))
+		r.result()
+		ours := &reply{job: &job{raw: stream.Partition{Topic: "raw", Number: 1}, key: "a"}, replica: "x", decision: partition.Decision{Kind: partition.Solved}}
+		good, err := encodeReply(ours)
+		if err != nil {
+			r.t.Fatal(err)
 		}
-	}
-	e := dispatch("a", 2, 0)
-	r.send(e)
-	got := r.result()
-	want := partition.Result{Job: e.Job, Key: "a", Revision: e.Revision, Decision: partition.Decision{Kind: partition.Solved, Answer: []byte("of a-2")}, Replica: got.Replica}
-	if d := cmp.Diff(want, got); d != "" || got.Replica == "" {
-		t.Errorf("%s%+v", d, got)
-	}
-	r.eventually("all junk is counted", func() bool {
-		s, n := r.remote.Stats(), m.Stats()
-		// The empty value is a reply of version 0; the junk in another partition is not read at all.
-		return s.Malformed == 2 && s.Forged == 3 && s.Stray == 1 && n.Malformed == 1 && n.Forged == 1
+		ours.job.raw.Topic = "another"
+		foreign, err := encodeReply(ours)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, rec := range []*kgo.Record{
+			secret.record(replies, 1, nil, []byte{0, 255}),
+			secret.record(replies, 1, nil, nil),
+			{Topic: replies, Partition: 1, Value: good},                                                         // not signed
+			Secret("other").record(replies, 1, nil, good),                                                       // signed by somebody else
+			{Topic: replies, Partition: 1, Value: good, Headers: secret.record(requests, 1, nil, good).Headers}, // signed for another topic
+			secret.record(replies, 1, nil, foreign),                                                             // for another raw topic
+			secret.record(replies, 0, nil, good),                                                                // in another partition's place
+			secret.record(requests, 0, nil, []byte("junk")),
+			Secret("other").record(requests, 1, nil, good),
+		} {
+			if err := r.client.ProduceSync(r.t.Context(), rec).FirstErr(); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		e := dispatch("a", 2, 0)
+		r.send(e)
+		got := r.result()
+		want := partition.Result{Job: e.Job, Key: "a", Revision: e.Revision, Decision: partition.Decision{Kind: partition.Solved, Answer: []byte("of a-2")}, Replica: got.Replica}
+		if d := cmp.Diff(want, got); d != "" || got.Replica == "" {
+			r.t.Errorf("%s%+v", d, got)
+		}
+		r.eventually("all junk is counted", func() bool {
+			s, n := r.remote.Stats(), m.Stats()
+			// The empty value is a reply of version 0; the junk in another partition is not read at all.
+			return s.Malformed == 2 && s.Forged == 3 && s.Stray == 1 && n.Malformed == 1 && n.Forged == 1
+		})
+		select {
+		case res := <-r.results:
+			r.t.Errorf("junk came through: %+v", res)
+		default:
+		}
 	})
-	select {
-	case res := <-r.results:
-		t.Errorf("junk came through: %+v", res)
-	default:
-	}
 }
 
 // A9: a request without the trip is for the replica that it names; any other says that it does not hold the trip, and so does the
 // right one when it has forgotten. Errors keep their class.
 func TestOutcomes(t *testing.T) {
-	r := newRig(t, nil)
-	r.matcher("m1", poolFunc(func(request string) (partition.Decision, error) {
-		switch request {
-		case "a-2":
-			return partition.Decision{}, fmt.Errorf("look it up: %w", partition.ErrTripMiss)
-		case "a-3":
-			return partition.Decision{}, fmt.Errorf("cannot be: %w", commit.ErrPermanent)
-		case "a-4":
-			return partition.Decision{}, errors.New("another graph")
+	bubble(t, nil, func(r *rig) {
+		r.matcher("m1", poolFunc(func(request string) (partition.Decision, error) {
+			switch request {
+			case "a-2":
+				return partition.Decision{}, fmt.Errorf("look it up: %w", partition.ErrTripMiss)
+			case "a-3":
+				return partition.Decision{}, fmt.Errorf("cannot be: %w", commit.ErrPermanent)
+			case "a-4":
+				return partition.Decision{}, errors.New("another graph")
+			}
+			return echo(request)
+		}))
+		r.send(dispatch("a", 1, 0))
+		first := r.result()
+		for n, want := range []partition.Result{
+			0: {Decision: partition.Decision{Kind: partition.Solved, Answer: []byte("of a-10")}, Replica: first.Replica},
+			1: {TripMiss: true},
+		} {
+			e := dispatch("a", int64(10+n), 0)
+			e.Replica = first.Replica
+			if n == 1 {
+				e.Replica += "-before"
+			}
+			r.send(e)
+			got := r.result()
+			if got.TripMiss != want.TripMiss || string(got.Decision.Answer) != string(want.Decision.Answer) || got.Job != e.Job {
+				r.t.Errorf("to %s: %+v", e.Replica, got)
+			}
 		}
-		return echo(request)
-	}))
-	r.send(dispatch("a", 1, 0))
-	first := r.result()
-	for n, want := range []partition.Result{
-		0: {Decision: partition.Decision{Kind: partition.Solved, Answer: []byte("of a-10")}, Replica: first.Replica},
-		1: {TripMiss: true},
-	} {
-		e := dispatch("a", int64(10+n), 0)
-		e.Replica = first.Replica
-		if n == 1 {
-			e.Replica += "-before"
+		for n, class := range map[int64]commit.Class{2: 0, 3: commit.Permanent, 4: commit.Transient} {
+			r.send(dispatch("a", n, 0))
+			got := r.result()
+			if n == 2 && (!got.TripMiss || got.Err != nil) || n != 2 && (got.Err == nil || commit.ClassOf(got.Err) != class) {
+				r.t.Errorf("request %d: %+v", n, got)
+			}
 		}
-		r.send(e)
-		got := r.result()
-		if got.TripMiss != want.TripMiss || string(got.Decision.Answer) != string(want.Decision.Answer) || got.Job != e.Job {
-			t.Errorf("to %s: %+v", e.Replica, got)
-		}
-	}
-	for n, class := range map[int64]commit.Class{2: 0, 3: commit.Permanent, 4: commit.Transient} {
-		r.send(dispatch("a", n, 0))
-		got := r.result()
-		if n == 2 && (!got.TripMiss || got.Err != nil) || n != 2 && (got.Err == nil || commit.ClassOf(got.Err) != class) {
-			t.Errorf("request %d: %+v", n, got)
-		}
-	}
+	})
 }
 
 // stuckPool takes requests and answers none until it is freed, as a process that hangs while it still heartbeats.
@@ -266,71 +316,74 @@ func (p *stuckPool) goOn() {
 // A9, F20: a replica that hangs costs a key one retry: the second attempt reaches the other replica, and the next job's first one does
 // already. When it goes on its late answers come too, and it is trusted again.
 func TestHangingReplicaCostsOneRetry(t *testing.T) {
-	r := newRig(t, nil)
-	stuck := &stuckPool{}
-	one, _ := r.matcher("good", poolFunc(echo))
-	two, _ := r.matcher("stuck", stuck, func(c *MatcherConfig) { c.MaxInFlight = 1000 })
-	r.eventually("both replicas take requests", func() bool {
-		r.desk.Submit(dispatch(fmt.Sprint("k", time.Now().UnixNano()), 200, 0))
-		return one.Stats().Requests > 0 && two.Stats().Requests > 0
-	})
-	for r.result(); len(r.results) > 0; {
-		<-r.results
-	}
-	hung, first := 0, map[string]bool{}
-	for i := range 24 {
-		key := fmt.Sprint("v", i)
-		r.send(dispatch(key, int64(i), 0))
-		select {
-		case <-r.results:
-			first[key] = true
-		case <-time.After(300 * time.Millisecond):
-			hung++
-			r.send(dispatch(key, int64(i), 1))
-			if got := r.result(); string(got.Key) != key {
-				t.Errorf("%s: got %+v", key, got)
+	bubble(t, nil, func(r *rig) {
+		stuck := &stuckPool{}
+		r.matcher("good", poolFunc(echo))
+		r.matcher("stuck", stuck, func(c *MatcherConfig) { c.MaxInFlight = 1000 })
+		r.eventually("each replica reads half of the partitions", func() bool { return r.settled(2) })
+		r.eventually("it is known what the good one reads", func() bool {
+			r.desk.Submit(dispatch(fmt.Sprint("k", time.Now().UnixNano()), 200, 0))
+			return r.known("good") == 3
+		})
+		synctest.Wait()
+		for len(r.results) > 0 {
+			<-r.results
+		}
+		hung := 0
+		for i := range 24 {
+			key := fmt.Sprint("v", i)
+			r.send(dispatch(key, int64(i), 0))
+			select {
+			case <-r.results:
+			case <-time.After(300 * time.Millisecond):
+				hung++
+				r.send(dispatch(key, int64(i), 1))
+				if got := r.result(); string(got.Key) != key {
+					r.t.Errorf("%s: got %+v", key, got)
+				}
 			}
 		}
-	}
-	if hung == 0 || hung > 6 {
-		t.Errorf("%d of 24 keys met the replica that hangs, want one, or one a partition while nobody is known to read it", hung)
-	}
-	for i := range 24 {
-		r.send(dispatch(fmt.Sprint("v", i), int64(100+i), 0))
-		if got := r.result(); got.Revision.Offset != int64(100+i) {
-			t.Errorf("next job: got %+v", got)
+		if hung == 0 || hung > 3 {
+			r.t.Errorf("%d of 24 keys met the replica that hangs, want one a partition, for nobody is known to read those", hung)
 		}
-	}
-	stuck.goOn()
-	r.eventually("its late answers come", func() bool { return len(r.results) >= hung })
+		for i := range 24 {
+			r.send(dispatch(fmt.Sprint("v", i), int64(100+i), 0))
+			if got := r.result(); got.Revision.Offset != int64(100+i) {
+				r.t.Errorf("next job: got %+v", got)
+			}
+		}
+		stuck.goOn()
+		r.eventually("its late answers come", func() bool { return len(r.results) >= hung })
+	})
 }
 
 // A15, S7: a matcher that is told to stop answers what it has begun, and leaves the rest to others.
 func TestMatcherDrains(t *testing.T) {
-	r := newRig(t, nil)
-	stuck := &stuckPool{}
-	m, stop := r.matcher("m1", stuck, func(c *MatcherConfig) { c.MaxInFlight = 4 })
-	for i := range 10 {
-		r.send(dispatch(fmt.Sprint("k", i), int64(i), 0))
-	}
-	r.eventually("it takes what it has room for", func() bool { return m.Stats().InFlight == 4 })
-	if got := m.Stats().Requests; got != 4 {
-		t.Errorf("%d requests taken, want 4 (S5)", got)
-	}
-	go func() {
-		pause(context.Background(), 100*time.Millisecond)
-		stuck.mu.Lock()
-		for _, f := range stuck.held {
-			f()
+	bubble(t, nil, func(r *rig) {
+		stuck := &stuckPool{}
+		m, stop := r.matcher("m1", stuck, func(c *MatcherConfig) { c.MaxInFlight = 4 })
+		for i := range 10 {
+			r.send(dispatch(fmt.Sprint("k", i), int64(i), 0))
 		}
-		stuck.held, stuck.free = nil, true
-		stuck.mu.Unlock()
-	}()
-	stop()
-	if got := m.Stats(); got.InFlight != 0 || got.Solved < 4 || got.Unsent != 0 {
-		t.Errorf("after the drain: %+v", got)
-	}
-	for range m.Stats().Solved {
-		r.result()
-	}
+		r.eventually("it takes what it has room for", func() bool { return m.Stats().InFlight == 4 })
+		if got := m.Stats().Requests; got != 4 {
+			r.t.Errorf("%d requests taken, want 4 (S5)", got)
+		}
+		go func() {
+			pause(context.Background(), 100*time.Millisecond)
+			stuck.mu.Lock()
+			for _, f := range stuck.held {
+				f()
+			}
+			stuck.held, stuck.free = nil, true
+			stuck.mu.Unlock()
+		}()
+		stop()
+		if got := m.Stats(); got.InFlight != 0 || got.Solved < 4 || got.Unsent != 0 {
+			r.t.Errorf("after the drain: %+v", got)
+		}
+		for range m.Stats().Solved {
+			r.result()
+		}
+	})
 }
