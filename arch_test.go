@@ -71,6 +71,7 @@ func table() []row {
 		{words, "internal/roadnet", nil, []string{"github.com/paulmach/osm", "google.golang.org/protobuf", "github.com/pelletier/go-toml/v2"}, "OSM to directed graph, vehicle profiles, turn rules, spatial index, bounded shortest path"},
 		{words, "internal/doctor", nil, nil, "the words of an examination: findings with their remedies"},
 		{words, "internal/tracefile", nil, nil, "GPX, CSV and JSON-lines traces, read as a stream"},
+		{words, "internal/picture", nil, nil, "SVG pictures for the documents: shapes and line charts"},
 		{protocol, "internal/traffic", []string{"internal/roadnet"}, []string{"math/rand/v2"}, "simulated vehicles that drive legal routes, with seeded noise"},
 		{protocol, "internal/commit", []string{"internal/stream", "internal/wire"}, []string{"google.golang.org/protobuf"}, "prepare, publish, promote; ledger, recovery, error classes; Store and Publisher interfaces"},
 		{protocol, "internal/mapmatch", []string{"internal/roadnet"}, nil, "online matching: candidates, costs, Viterbi, finalisation, state codec"},
