@@ -7,6 +7,7 @@ import (
 
 	"milepost/internal/commit"
 	"milepost/internal/consumer"
+	"milepost/internal/counter"
 	"milepost/internal/fleet"
 	"milepost/internal/metrics"
 	"milepost/internal/partition"
@@ -29,8 +30,8 @@ type parts struct {
 	version  func() int64 // of the catalog in force
 }
 
-func newMetrics(reg prometheus.Registerer) *meters {
-	m := &meters{Metrics: metrics.New(reg, metrics.Config{Reasons: reasons(), Turns: consumer.Turns()})}
+func newMetrics(reg prometheus.Registerer, workload string) *meters {
+	m := &meters{Metrics: metrics.New(reg, metrics.Config{Reasons: reasons(workload), Turns: consumer.Turns()})}
 	m.Watch(m)
 	m.regions = metrics.NewRegions(reg, m.readRegions)
 	return m
@@ -45,8 +46,11 @@ func (m *meters) readRegions() metrics.Regions {
 	return metrics.Regions{Usage: p.credits.Usage(), Version: p.version(), Graphs: p.pools.Graphs()}
 }
 
-// reasons are the workload's closed lists.
-func reasons() partition.Lists {
+// reasons are a workload's closed lists.
+func reasons(workload string) partition.Lists {
+	if workload == workloadCounter {
+		return partition.Lists{Poison: counter.PoisonReasons(), Reset: counter.ResetReasons()}
+	}
 	return partition.Lists{Poison: fleet.PoisonReasons(), Terminal: fleet.TerminalReasons(), Reset: fleet.ResetReasons()}
 }
 

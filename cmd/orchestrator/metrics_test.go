@@ -27,7 +27,7 @@ func (onePartition) Partitions() []metrics.Partition {
 func listMetrics(t *testing.T) string {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	m := newMetrics(reg)
+	m := newMetrics(reg, workloadFleet)
 	m.Publisher(noLanes{})
 	m.Watch(onePartition{m})
 	families, err := reg.Gather()

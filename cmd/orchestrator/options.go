@@ -157,7 +157,8 @@ type serviceOptions struct {
 	log   logOptions
 	dsn   telemetry.Secret
 
-	solving solvingOptions
+	solving  solvingOptions
+	counting countingOptions
 
 	config, group, raw, prefix, workload   string
 	roadMap, catalog                       string
@@ -180,7 +181,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.group, "group", "milepost", "Kafka consumer group")
 	fs.StringVar(&o.raw, "raw", "milepost.raw", "topic with the raw observations, keyed by vehicle")
 	fs.StringVar(&o.prefix, "prefix", "milepost", "prefix of our own topics: PREFIX.matched, PREFIX.ledger, PREFIX.dead-letter")
-	fs.StringVar(&o.workload, "workload", "fleet", "what records mean: fleet")
+	fs.StringVar(&o.workload, "workload", workloadFleet, "what records mean: fleet (positions of vehicles), or counter (each is numbered within its key: for tests and measurements)")
 	mapFlags(fs, &o.roadMap, &o.profiles)
 	fs.StringVar(&o.catalog, "catalog", "", "in place of --map: TOML `file` with regions, each on a map of its own; read again on SIGHUP")
 	fs.StringVar(&o.mode, "mode", "prepared", "durability: prepared (the decision is in Postgres before it is published) or deferred (published first, persisted in batches)")
@@ -195,6 +196,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	o.solving.flags(fs)
+	o.counting.flags(fs)
 	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
 	fs.DurationVar(&o.drainGrace, "drain-grace", 20*time.Second, "how long a revoked or stopping partition may take to finish what is in hand")
 	fs.DurationVar(&o.maxAge, "max-age", 0, "how far an event's time may be from its record's Kafka timestamp; 0: any")
@@ -213,7 +215,7 @@ func (o *serviceOptions) absent() error {
 	if o.dsn == "" {
 		problems = append(problems, mustBeSet("dsn"))
 	}
-	if o.roadMap+o.catalog == "" {
+	if o.roadMap+o.catalog == "" && o.workload != workloadCounter {
 		problems = append(problems, mustBeSet("map"))
 	}
 	return usage(errors.Join(problems...))
@@ -237,7 +239,8 @@ func (o *serviceOptions) wrongHere() []error {
 			problems = append(problems, fmt.Errorf("--%s is %q, must be %s", flag, got, strings.Join(allowed, " or ")))
 		}
 	}
-	oneOf("workload", o.workload, "fleet")
+	oneOf("workload", o.workload, workloadFleet, workloadCounter)
+	problems = append(problems, o.wrongCounting()...)
 	oneOf("mode", o.mode, "prepared", "deferred")
 	oneOf("publish", o.publish, "transactional", "idempotent")
 	oneOf("protocol", o.protocol, "classic", "consumer")
@@ -313,7 +316,7 @@ func (o *serviceOptions) consuming(instance string) consumer.Config {
 	c.Start, c.Lanes, c.SessionTimeout = consumer.StartPolicy(o.start), o.lanes, o.sessionTimeout
 	c.HeartbeatInterval = min(c.HeartbeatInterval, o.sessionTimeout/4)
 	c.DrainGrace, c.Partition.DrainGrace = o.drainGrace, o.drainGrace
-	c.Partition.Reasons = reasons()
+	c.Partition.Reasons = reasons(o.workload)
 	c.Partition.Deferred = o.mode == "deferred"
 	c.Protocol, c.PublishMode = consumer.Protocol(o.protocol), commit.PublishMode(o.publish)
 	if c.PublishMode == commit.Idempotent {

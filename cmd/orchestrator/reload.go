@@ -50,7 +50,7 @@ func (s *service) reload(ctx context.Context) reloadOutcome {
 	outcome, err := s.reloadCatalog(ctx)
 	s.metrics.regions.Reloaded(outcome)
 	now := s.territory.Load()
-	out := reloadOutcome{Outcome: outcome, Version: now.atlas.Version()}
+	out := reloadOutcome{Outcome: outcome, Version: now.version()}
 	if now.catalog != nil {
 		out.Regions = len(now.catalog.Regions)
 	}

@@ -83,7 +83,7 @@ func runService(ctx context.Context, opts serviceOptions, t *territory, log *slo
 // build makes the parts from the bottom up; it waits for a database or a broker that is away, and says so.
 func (s *service) build(ctx context.Context) error {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.metrics = newMetrics(s.registry)
+	s.metrics = newMetrics(s.registry, s.opts.workload)
 	server, err := telemetry.Listen(s.opts.listen, s.registry, s.ready, s.log)
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},
-		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: solver{s.pools}, Workload: workload, Admission: s.credits,
+		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: s.solver(), Workload: workload, Admission: s.credits,
 		Membership: &s.metrics.membership, Rand: rand.Reader, Log: s.log, Observer: s.metrics.observer(s.publisher.Notify),
 	})
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	}
 	s.metrics.watch(parts{
 		consumer: s.consumer, pipeline: s.pipeline, pools: s.pools, credits: s.credits,
-		version: func() int64 { return s.territory.Load().atlas.Version() },
+		version: func() int64 { return s.territory.Load().version() },
 	})
 	s.server.Handle("POST /catalog/reload", s.serveReload)
 	return nil
@@ -231,6 +231,13 @@ func (s *service) buildSolvers() (partition.Workload, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if s.opts.workload == workloadCounter {
+		w, err := s.opts.counter()
+		if err != nil {
+			return nil, err
+		}
+		return s.metrics.Workload(w), nil
 	}
 	return s.putInForce(t)
 }

@@ -17,7 +17,7 @@ import (
 
 // territory is what a worker serves: an atlas with the graphs of its regions.
 type territory struct {
-	atlas   *fleet.Atlas
+	atlas   *fleet.Atlas     // nil: none, the workload needs no map
 	catalog *catalog.Catalog // nil: one map
 	graphs  []*roadnet.Graph // of the catalog's regions; the same one may come more than once
 	text    string           // of the catalog's file
@@ -28,8 +28,19 @@ func oneMap(g *roadnet.Graph) *territory {
 	return &territory{atlas: fleet.OneMap(fleet.MapOf(g)), graphs: []*roadnet.Graph{g}}
 }
 
-// loadTerritory loads what --map or --catalog names.
+// version is the catalog's; 0: there is none.
+func (t *territory) version() int64 {
+	if t.atlas == nil {
+		return 0
+	}
+	return t.atlas.Version()
+}
+
+// loadTerritory loads what --map or --catalog names; the counter workload has none.
 func loadTerritory(ctx context.Context, o *serviceOptions, log *slog.Logger) (*territory, error) {
+	if o.workload == workloadCounter {
+		return &territory{}, nil
+	}
 	if o.catalog == "" {
 		g, err := loadMap(ctx, o.roadMap, o.profiles, log)
 		if err != nil {
