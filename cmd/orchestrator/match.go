@@ -27,7 +27,7 @@ type traceOptions struct {
 
 func (o *traceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.columns, "columns", "", "other names of columns, as in lat=latitude,lon=longitude,time=date+clock")
-	fs.StringVar(&o.format, "input", "", "gpx, csv, jsonl or geojson; empty: by the file's name")
+	fs.StringVar(&o.format, "input", "", "gpx, csv, jsonl, geojson or fmm (id;geom[;timestamp] or id;x;y[;timestamp]); empty: by the file's name")
 	fs.DurationVar(&o.step, "assume-step", 0, "time between positions where a file gives none; 0: such positions are refused")
 	fs.BoolVar(&o.strict, "strict", false, "stop at the first row that is refused")
 }
@@ -39,9 +39,9 @@ func (o *traceOptions) read() (tracefile.Options, error) {
 	}
 	f := tracefile.Format(o.format)
 	switch f {
-	case tracefile.Auto, tracefile.GPX, tracefile.CSV, tracefile.JSONLines, tracefile.GeoJSON:
+	case tracefile.Auto, tracefile.GPX, tracefile.CSV, tracefile.JSONLines, tracefile.GeoJSON, tracefile.FMM:
 	default:
-		return tracefile.Options{}, usagef("--input is %q, must be gpx, csv, jsonl or geojson", o.format)
+		return tracefile.Options{}, usagef("--input is %q, must be gpx, csv, jsonl, geojson or fmm", o.format)
 	}
 	if o.step < 0 {
 		return tracefile.Options{}, usagef("--assume-step is %s, must not be negative", o.step)

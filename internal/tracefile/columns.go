@@ -2,6 +2,7 @@ package tracefile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,7 @@ const (
 	ColLon      = "lon"
 	ColLat      = "lat"
 	ColPoint    = "point" // WKT, POINT(lon lat), in the place of lon and lat
+	ColLine     = "geom"  // WKT, LINESTRING(lon lat,…), a whole trajectory in a row of CSV
 	ColSpeed    = "speed_mps"
 	ColHeading  = "heading_deg"
 	ColAccuracy = "accuracy_m"
@@ -22,7 +24,7 @@ const (
 
 // ColumnNames lists the names that a row may have.
 func ColumnNames() []string {
-	return []string{ColVehicle, ColTime, ColTimeMS, ColTimeS, ColLon, ColLat, ColPoint, ColSpeed, ColHeading, ColAccuracy}
+	return []string{ColVehicle, ColTime, ColTimeMS, ColTimeS, ColLon, ColLat, ColPoint, ColLine, ColSpeed, ColHeading, ColAccuracy}
 }
 
 // Columns maps our names to the file's. A time may be put together from two columns, joined with a plus: "date+time".
@@ -56,4 +58,35 @@ func (c Columns) theirs(ours string) string {
 		return t
 	}
 	return ours
+}
+
+// forFMM fills the mapping in for a header that FMM reads, id;geom[;timestamp] or id;x;y[;timestamp], where the columns of a plain table
+// are not there. Its times are seconds.
+func (c Columns) forFMM(names []string) Columns {
+	has := func(name string) bool { return slices.Contains(names, name) }
+	if has(c.theirs(ColPoint)) || has(c.theirs(ColLon)) && has(c.theirs(ColLat)) {
+		return c
+	}
+	out := maps.Clone(c)
+	if out == nil {
+		out = Columns{}
+	}
+	offer := func(ours, theirs string) {
+		if _, taken := out[ours]; !taken && !has(ours) && has(theirs) {
+			out[ours] = theirs
+		}
+	}
+	if !has(c.theirs(ColLine)) {
+		if !has("id") || !has("x") || !has("y") {
+			return c
+		}
+		offer(ColLon, "x")
+		offer(ColLat, "y")
+	}
+	offer(ColVehicle, "id")
+	if c.theirs(ColTime) == ColTime && !has(ColTime) && !has(ColTimeMS) {
+		offer(ColTimeS, "timestamp")
+		offer(ColTimeS, "timestamps")
+	}
+	return out
 }

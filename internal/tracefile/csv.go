@@ -19,6 +19,9 @@ func (s *source) csv(r *bufio.Reader) {
 	if !ok {
 		return
 	}
+	if table.lines {
+		l.max = s.maxTrajectory
+	}
 	for {
 		line, err := l.next()
 		switch {
@@ -36,22 +39,32 @@ func (s *source) csv(r *bufio.Reader) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if !s.row(s.tableRow(l.n, table, line)) {
+		f, bad := s.tableRow(l.n, table, line)
+		switch {
+		case bad != nil:
+			if !s.row(Fix{}, bad) {
+				return
+			}
+		case table.lines:
+			if !s.trajectory(l.n, f) {
+				return
+			}
+		case !s.row(s.fix(l.n, f)):
 			return
 		}
 	}
 }
 
-func (s *source) tableRow(n int, t *table, line []byte) (Fix, *RowError) {
+func (s *source) tableRow(n int, t *table, line []byte) (*fields, *RowError) {
 	cells, reason := split(string(line), t.comma)
 	if reason != "" {
-		return Fix{}, &RowError{Line: n, Reason: reason}
+		return nil, &RowError{Line: n, Reason: reason}
 	}
-	var f fields
+	f := &fields{}
 	for _, b := range t.bound {
 		if slices.Max(b.at) >= len(cells) {
 			if b.needed {
-				return Fix{}, &RowError{Line: n, Column: s.opts.Columns.theirs(b.ours), Reason: fmt.Sprintf("the row has %d fields only", len(cells))}
+				return nil, &RowError{Line: n, Column: s.opts.Columns.theirs(b.ours), Reason: fmt.Sprintf("the row has %d fields only", len(cells))}
 			}
 			continue
 		}
@@ -61,13 +74,14 @@ func (s *source) tableRow(n int, t *table, line []byte) (Fix, *RowError) {
 		}
 		f.set(b.ours, v)
 	}
-	return s.fix(n, &f)
+	return f, nil
 }
 
 // table is what a header says.
 type table struct {
 	comma rune
 	bound []binding
+	lines bool // a row is a trajectory
 }
 
 // binding says where one of our columns stands; two places are joined with a space.
@@ -104,6 +118,7 @@ func (s *source) header(l *lines) (*table, bool) {
 		for i := range names {
 			names[i] = strings.TrimSpace(names[i])
 		}
+		s.opts.Columns = s.opts.Columns.forFMM(names)
 		if column, reason := t.bind(names, s.opts.Columns); reason != "" {
 			s.fatal(l.n, column, reason)
 			return nil, false
@@ -130,8 +145,13 @@ func (t *table) bind(names []string, c Columns) (column, reason string) {
 			}
 		}
 		has[ours] = true
-		t.bound = append(t.bound, binding{ours, at, ours == ColLon || ours == ColLat || ours == ColPoint})
+		t.bound = append(t.bound, binding{ours, at, ours == ColLon || ours == ColLat || ours == ColPoint || ours == ColLine})
 	}
+	t.lines = has[ColLine] && !has[ColPoint] && !(has[ColLon] && has[ColLat])
+	if t.lines {
+		return "", ""
+	}
+	t.bound = slices.DeleteFunc(t.bound, func(b binding) bool { return b.ours == ColLine })
 	for _, ours := range []string{ColLon, ColLat} {
 		if !has[ours] && !has[ColPoint] {
 			return ours, fmt.Sprintf("the column is missing; the file has %s; map another name with %s=NAME", list(names), ours)

@@ -11,8 +11,8 @@ import (
 
 // fields are a row's texts by our names; an absent or empty one is "".
 type fields struct {
-	vehicle, time, timeMS, timeS, lon, lat, point string
-	speed, heading, accuracy                      string
+	vehicle, time, timeMS, timeS, lon, lat, point, line string
+	speed, heading, accuracy                            string
 }
 
 func (f *fields) set(ours, v string) {
@@ -31,6 +31,8 @@ func (f *fields) set(ours, v string) {
 		f.lat = v
 	case ColPoint:
 		f.point = v
+	case ColLine:
+		f.line = v
 	case ColSpeed:
 		f.speed = v
 	case ColHeading:
@@ -181,17 +183,9 @@ func parseTime(text string) (time.Time, bool) {
 
 // wktPoint takes the two numbers out of POINT(lon lat).
 func wktPoint(text string) (lon, lat string, ok bool) {
-	text = strings.TrimSpace(text)
-	if len(text) < 5 || !strings.EqualFold(text[:5], "POINT") {
+	body, ok := wktBody(text, "POINT")
+	if !ok {
 		return "", "", false
 	}
-	text = strings.TrimSpace(text[5:])
-	if !strings.HasPrefix(text, "(") || !strings.HasSuffix(text, ")") {
-		return "", "", false
-	}
-	n := strings.Fields(text[1 : len(text)-1])
-	if len(n) < 2 || len(n) > 3 {
-		return "", "", false
-	}
-	return n[0], n[1], true
+	return twoNumbers(body)
 }

@@ -13,9 +13,10 @@ import (
 // Deepest nesting of elements: real files have about eight.
 const maxXMLDepth = 64
 
-// gpx reads the track points. Each track of a file is a vehicle of its own; route points and waypoints are no positions of a
-// vehicle and are left out.
+// gpx reads the track points. A track's name is its vehicle's; a track without one is a vehicle of its own, named by the file. Route points
+// and waypoints are no positions of a vehicle and are left out.
 func (s *source) gpx(r *bufio.Reader) {
+	s.opts.Columns = nil // it has none
 	g := &gpxReader{s: s, guard: &guard{r: r, bound: s.opts.MaxRow}}
 	g.d = xml.NewDecoder(g.guard)
 	g.d.CharsetReader = latin1
@@ -57,6 +58,9 @@ type gpxReader struct {
 	point                                   *fields // of the track point that is being read
 	line, pointDepth                        int
 	text                                    string // field whose text comes next
+	trackDepth                              int
+	vehicle                                 string // of the track; empty: by the file
+	naming                                  bool   // within the track's name
 }
 
 // token takes one token; false: the reader wants no more.
@@ -78,6 +82,9 @@ func (g *gpxReader) token() (bool, error) {
 		}
 		g.start(t)
 	case xml.CharData:
+		if g.naming {
+			g.vehicle += string(t)
+		}
 		if g.text != "" {
 			g.point.set(g.text, strings.TrimSpace(string(t)))
 			g.text = ""
@@ -85,10 +92,17 @@ func (g *gpxReader) token() (bool, error) {
 	case xml.EndElement:
 		g.text = ""
 		g.depth--
+		if g.naming {
+			g.naming, g.vehicle = false, g.named(strings.TrimSpace(g.vehicle))
+		}
 		if g.point != nil && g.depth < g.pointDepth {
 			f := g.point
 			g.point = nil
-			return g.s.row(g.s.fix(g.line, f)), nil
+			fix, bad := g.s.fix(g.line, f)
+			if bad != nil {
+				bad.ofGPX()
+			}
+			return g.s.row(fix, bad), nil
 		}
 	}
 	return true, nil
@@ -99,13 +113,19 @@ func (g *gpxReader) start(t xml.StartElement) {
 	switch t.Name.Local {
 	case "trk":
 		g.tracks++
+		g.trackDepth, g.vehicle = g.depth, ""
+	case "name":
+		g.naming = g.trackDepth > 0 && g.depth == g.trackDepth+1
+		if g.naming {
+			g.vehicle = ""
+		}
 	case "rtept", "wpt":
 		g.others++
 	case "trkpt":
 		g.points++
 		g.line, _ = g.d.InputPos()
 		g.point, g.pointDepth = &fields{}, g.depth
-		if g.tracks > 1 {
+		if g.point.vehicle = g.vehicle; g.vehicle == "" && g.tracks > 1 {
 			g.point.vehicle = g.s.vehicle + "-" + strconv.Itoa(g.tracks)
 		}
 		for _, a := range t.Attr {
@@ -124,6 +144,28 @@ func (g *gpxReader) start(t xml.StartElement) {
 		g.text = ColSpeed
 	case "course":
 		g.text = ColHeading
+	}
+}
+
+// named gives a track's name as a vehicle's. One that no vehicle can have is as if it were absent: the points are good.
+func (g *gpxReader) named(name string) string {
+	if len(name) > maxVehicle || strings.ContainsRune(name, 0) {
+		return ""
+	}
+	return name
+}
+
+// ofGPX lets an error speak of what the file has in place of columns.
+func (e *RowError) ofGPX() {
+	switch e.Column {
+	case ColLon, ColLat:
+		e.Place = "attribute " + e.Column + " of <trkpt>"
+	case ColSpeed:
+		e.Place = "element <speed>"
+	case ColHeading:
+		e.Place = "element <course>"
+	case ColTime:
+		e.Place = "element <time>"
 	}
 }
 

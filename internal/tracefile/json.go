@@ -12,6 +12,7 @@ import (
 
 // json reads an object a line, one array of objects, or the features of a GeoJSON collection.
 func (s *source) json(r *bufio.Reader) {
+	s.fields = true
 	dropBOM(r)
 	e := &elements{r: r, max: s.opts.MaxRow, line: 1}
 	first, err := e.peek()
@@ -112,6 +113,9 @@ func (s *source) object(line int, b []byte) (Fix, *RowError) {
 		}
 	}
 	for _, ours := range ColumnNames() {
+		if ours == ColLine { // a trajectory in one row is a matter of CSV
+			continue
+		}
 		theirs := s.opts.Columns.theirs(ours)
 		v, found, ok := member(m, theirs, ours == ColTime)
 		switch {

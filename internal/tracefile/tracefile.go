@@ -35,6 +35,7 @@ type RowError struct {
 	File   string // last part of the name
 	Line   int    // from 1; 0: the file as a whole
 	Column string // as the file names it; empty: the row as a whole
+	Place  string // in words, where the file has no columns: element <time>
 	Reason string
 	Fatal  bool // nothing more of the file can be read
 }
@@ -45,7 +46,10 @@ func (e *RowError) Error() string {
 	if e.Line > 0 {
 		fmt.Fprintf(&b, ":%d", e.Line)
 	}
-	if e.Column != "" {
+	switch {
+	case e.Place != "":
+		b.WriteString(": " + e.Place)
+	case e.Column != "":
 		fmt.Fprintf(&b, ": column %q", e.Column)
 	}
 	return b.String() + ": " + e.Reason
@@ -61,25 +65,30 @@ const (
 	CSV       Format = "csv"
 	JSONLines Format = "jsonl" // an object a line, or one array of objects
 	GeoJSON   Format = "geojson"
+	FMM       Format = "fmm" // FMM's CSV: id;geom[;timestamp], a WKT line a row, or id;x;y[;timestamp]
 )
 
 // Options say how a file is to be read.
 type Options struct {
 	Format  Format
 	Columns Columns // names of ours that the file calls otherwise
-	MaxRow  int     // bytes of a line or an element; 0: 1 MiB
+	MaxRow  int     // bytes of a line or an element; 0: 1 MiB, and 32 MiB of a line that is a whole trajectory
 }
 
-const defaultMaxRow = 1 << 20
+const (
+	defaultMaxRow = 1 << 20
+	maxTrajectory = 32 << 20
+)
 
 // Read reads a trace: fixes, and a *RowError for every row that is none. The sequence ends after a RowError that is Fatal. name
 // decides the format, where the options leave it open, and the vehicle's name, where the file gives none.
 func Read(r io.Reader, name string, opts Options) iter.Seq2[Fix, error] {
+	whole := opts.MaxRow
 	if opts.MaxRow <= 0 {
-		opts.MaxRow = defaultMaxRow
+		opts.MaxRow, whole = defaultMaxRow, maxTrajectory
 	}
 	return func(yield func(Fix, error) bool) {
-		s := &source{file: filepath.Base(name), opts: opts, yield: yield}
+		s := &source{file: filepath.Base(name), opts: opts, maxTrajectory: whole, yield: yield}
 		s.vehicle = stem(s.file)
 		plain, err := unpack(r)
 		if err != nil {
@@ -89,14 +98,14 @@ func Read(r io.Reader, name string, opts Options) iter.Seq2[Fix, error] {
 		switch s.format() {
 		case GPX:
 			s.gpx(plain)
-		case CSV:
+		case CSV, FMM:
 			s.csv(plain)
 		case JSONLines, GeoJSON:
 			s.json(plain)
 		case Auto:
 			fallthrough
 		default:
-			s.fatal(0, "", fmt.Sprintf("unknown format %.20q: want gpx, csv, jsonl or geojson", string(s.opts.Format)))
+			s.fatal(0, "", fmt.Sprintf("unknown format %.20q: want gpx, csv, jsonl, geojson or fmm", string(s.opts.Format)))
 		}
 	}
 }
@@ -106,13 +115,19 @@ type source struct {
 	file    string
 	vehicle string // of rows that name none
 	opts    Options
+	fields  bool // the file has fields and no columns
 	yield   func(Fix, error) bool
+
+	maxTrajectory int
 }
 
 // row hands a row to the reader; false: it wants no more.
 func (s *source) row(f Fix, err *RowError) bool {
 	if err != nil {
 		err.File = s.file
+		if s.fields && err.Column != "" {
+			err.Place = fmt.Sprintf("field %q", err.Column)
+		}
 		return s.yield(Fix{}, err)
 	}
 	return s.yield(f, nil)

@@ -131,7 +131,7 @@ func TestCSV(t *testing.T) {
 			[]string{"2 l 1 2", "l.csv:3: the line is longer than 1000 bytes: skipped", "4 l 3 4", "l.csv:5: the line is longer than 1000 bytes: skipped"},
 		},
 		{"long header", "l.csv", strings.Repeat("h", 2000) + "\n1,2\n", "", []string{"l.csv:1: the header is longer than 1000 bytes: skipped (end)"}},
-		{"unknown format", "x.shp", "", "", []string{`x.shp: unknown format ".shp": want gpx, csv, jsonl or geojson (end)`}},
+		{"unknown format", "x.shp", "", "", []string{`x.shp: unknown format ".shp": want gpx, csv, jsonl, geojson or fmm (end)`}},
 	})
 }
 
@@ -152,10 +152,10 @@ func TestGPX(t *testing.T) {
 		{
 			"bad points", "b.gpx", head + `<trk><trkseg><trkpt lat="NaN" lon="7"/><trkpt lat="91" lon="7"/><trkpt lon="7"/><trkpt lat="50" lon="7"><time>noon</time></trkpt><trkpt lat="50" lon="8"/></trkseg></trk></gpx>`, "",
 			[]string{
-				`b.gpx:3: column "lat": lat is not a finite number`,
-				`b.gpx:3: column "lat": lat 91 is out of range; are lon and lat swapped?`,
-				`b.gpx:3: column "lat": lat is empty`,
-				`b.gpx:3: column "time": not a time: want RFC 3339, such as 2026-01-31T08:15:30Z`,
+				`b.gpx:3: attribute lat of <trkpt>: lat is not a finite number`,
+				`b.gpx:3: attribute lat of <trkpt>: lat 91 is out of range; are lon and lat swapped?`,
+				`b.gpx:3: attribute lat of <trkpt>: lat is empty`,
+				`b.gpx:3: element <time>: not a time: want RFC 3339, such as 2026-01-31T08:15:30Z`,
 				"3 b 8 50",
 			},
 		},
@@ -168,9 +168,88 @@ func TestGPX(t *testing.T) {
 		{"nested", "h.gpx", "<gpx>" + strings.Repeat("<a>", 70), "", []string{"h.gpx:1: elements are nested deeper than 64 (end)"}},
 		{
 			"latin 1", "l.gpx", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><gpx><trk><name>M\xfcnchen</name><trkpt lat=\"48\" lon=\"11\"/></trk></gpx>", "",
-			[]string{"1 l 11 48"},
+			[]string{"1 München 11 48"},
 		},
 	})
+}
+
+// Issue 6: a track's name is its vehicle's, whatever stands in it; only its own name, and tracks of one name are one vehicle's.
+func TestGPXNames(t *testing.T) {
+	const point = `<trkseg><trkpt lat="50" lon="7"/></trkseg>`
+	run(t, []readCase{{
+		"names", "g.gpx", `<gpx><metadata><name>file</name></metadata><wpt lat="1" lon="2"><name>pub</name></wpt>` +
+			"<trk><name>\n truck <![CDATA[<17>]]> </name>" + point + "</trk><trk><name/>" + point + "</trk><trk>" + point + "</trk>" +
+			`<trk><extensions><name>inner</name></extensions><name>bus</name><trkseg><trkpt lat="50" lon="7"><name>x</name></trkpt></trkseg></trk>` +
+			"<trk><name>bus</name>" + point + "</trk><trk><name>" + strings.Repeat("n", 600) + "</name>" + point + "</trk></gpx>", "",
+		[]string{"2 truck <17> 7 50", "2 g-2 7 50", "2 g-3 7 50", "2 bus 7 50", "2 bus 7 50", "2 g-6 7 50"},
+	}})
+}
+
+// Issue 6: FMM's two tables are read as FMM reads them, by their header or by name; a point that is none costs that point, a row that is none
+// that row.
+func TestFMM(t *testing.T) {
+	run(t, []readCase{
+		{
+			"trajectories with times", "trips.csv", "id;geom;timestamp\n1;LINESTRING(7 50,7.5 50.5);10,12.5\n2; linestring ( 7 51 3 , 8 51 ) ;0,1\n", "",
+			[]string{
+				"2 1 7 50 1970-01-01T00:00:10Z", "2 1 7.5 50.5 1970-01-01T00:00:12.5Z",
+				"3 2 7 51 1970-01-01T00:00:00Z", "3 2 8 51 1970-01-01T00:00:01Z",
+			},
+		},
+		{"without times, quoted commas", "trips.csv", "geom,id\n\"LINESTRING(7 50,7.5 50.5)\",a\n", "", []string{"2 a 7 50", "2 a 7.5 50.5"}},
+		{
+			"other names", "t.csv", "nr;wkt;clock\n4;LINESTRING(7 50);2026-01-01T00:00:00Z\n", "vehicle=nr,geom=wkt,time=clock",
+			[]string{"2 4 7 50 2026-01-01T00:00:00Z"},
+		},
+		{
+			"bad trajectories", "b.csv", "id;geom;timestamp\n1;LINESTRING(7 50,95 91,x,7 NaN,7 51);1,2,3,4,x\n2;POINT(7 50);1\n3;LINESTRING(7 50,8 50);1,2,3\n" +
+				"4;LINESTRING EMPTY;\n5;LINESTRING();\n6\n7;LINESTRING(7 52);\n", "",
+			[]string{
+				"2 1 7 50 1970-01-01T00:00:01Z",
+				`b.csv:2: column "geom": point 2: lat 91 is out of range`,
+				`b.csv:2: column "geom": point 3 is not two numbers`,
+				`b.csv:2: column "geom": point 4: lat is not a finite number`,
+				`b.csv:2: column "timestamp": point 5: not a number of seconds since 1970`,
+				`b.csv:3: column "geom": not a WKT line: want LINESTRING(lon lat,lon lat,…)`,
+				`b.csv:4: column "timestamp": 3 times for 2 points`,
+				`b.csv:5: column "geom": not a WKT line: want LINESTRING(lon lat,lon lat,…)`,
+				`b.csv:6: column "geom": point 1 is not two numbers`,
+				`b.csv:7: column "geom": the row has 1 fields only`,
+				"8 7 7 52",
+			},
+		},
+		{
+			"points", "gps.csv", "id;x;y;timestamp\n1;7;50;3\n2;8;50;4.5\n", "",
+			[]string{"2 1 7 50 1970-01-01T00:00:03Z", "3 2 8 50 1970-01-01T00:00:04.5Z"},
+		},
+		{"lon and lat go before a geometry", "p.csv", "id;geom;lon;lat\n1;LINESTRING(1 2);7;50\n", "vehicle=id", []string{"2 1 7 50"}},
+		{
+			"a long line", "l.csv", "id;geom\n1;LINESTRING(" + strings.Repeat("7 50,", 300) + "7 50)\n2;LINESTRING(7 51)\n", "",
+			[]string{"l.csv:2: the line is longer than 1000 bytes: skipped", "3 2 7 51"},
+		},
+	})
+	for name, text := range map[string]string{"points": "id;x;y\n1;7;50\n", "lines": "id;geom\n1;LINESTRING(7 50)\n"} {
+		got := show(strings.NewReader(text), "-", tracefile.Options{Format: tracefile.FMM})
+		if d := cmp.Diff([]string{"2 1 7 50"}, got); d != "" {
+			t.Errorf("%s by the format's name: %s", name, d)
+		}
+	}
+}
+
+// T3: a trajectory of two hundred thousand points is one row, and is read whole where nothing else is asked for.
+func TestLongTrajectory(t *testing.T) {
+	const points = 200_000
+	text := "id;geom\n1;LINESTRING(7 50" + strings.Repeat(",7.0000001 50.0000001", points-1) + ")\n"
+	n := 0
+	for _, err := range tracefile.Read(strings.NewReader(text), "t.csv", tracefile.Options{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != points {
+		t.Errorf("%d points, want %d", n, points)
+	}
 }
 
 // Issue 3: JSON lines, and what comes near: arrays of objects, GeoJSON points. One broken line costs one row.
@@ -191,10 +270,10 @@ func TestJSON(t *testing.T) {
 				"j.jsonl:2: not a JSON object",
 				"j.jsonl:3: not a JSON object: NaN and Infinity are no JSON numbers",
 				"j.jsonl:5: not a JSON object",
-				`j.jsonl:6: column "lon": neither a number nor text`,
+				`j.jsonl:6: field "lon": neither a number nor text`,
 				"7 7 7 51",
 				"j.jsonl:8: the line is longer than 1000 bytes: skipped",
-				`j.jsonl:9: column "lat": lat 95 is out of range; are lon and lat swapped?`,
+				`j.jsonl:9: field "lat": lat 95 is out of range; are lon and lat swapped?`,
 			},
 		},
 		{
@@ -214,9 +293,9 @@ func TestJSON(t *testing.T) {
 {"type":"Feature","geometry":null}],"x":1}`, "vehicle=id",
 			[]string{
 				"2 4 7 50 2026-01-01T00:00:00Z",
-				`p.geojson:3: column "geometry": a LineString: only points are positions of a vehicle`,
-				`p.geojson:4: column "geometry": the point has no two numbers`,
-				`p.geojson:5: column "geometry": the feature has no geometry`,
+				`p.geojson:3: field "geometry": a LineString: only points are positions of a vehicle`,
+				`p.geojson:4: field "geometry": the point has no two numbers`,
+				`p.geojson:5: field "geometry": the feature has no geometry`,
 			},
 		},
 		{"geojson without features", "p.geojson", `{"type":"LineString","coordinates":[[1,2]]}`, "", []string{"p.geojson:1: no array of features: want a GeoJSON FeatureCollection of points (end)"}},
@@ -299,6 +378,7 @@ func TestStop(t *testing.T) {
 		{"a.gpx", `<gpx><trk><trkpt lat="1" lon="2"/><trkpt lat="x"/></trk></gpx>`},
 		{"a.jsonl", "{\"lon\":1,\"lat\":2}\n{}\n"},
 		{"a.json", `[{"lon":1,"lat":2},{}]`},
+		{"t.csv", "id;geom\n1;LINESTRING(1 2,x,3 4)\n"},
 	} {
 		for stop := 1; stop <= 2; stop++ {
 			n := 0
@@ -331,6 +411,8 @@ func FuzzRead(f *testing.F) {
 	for _, s := range []struct{ format, text string }{
 		{"csv", "vehicle,time,lon,lat\nv,2026-01-01T00:00:00Z,1,2\n\"a\"\"b\",,3,4\n"},
 		{"csv", "a;point\n1;POINT(1 2)\n"},
+		{"fmm", "id;geom;timestamp\n1;LINESTRING(1 2,3 4);1,2\n2;LINESTRING(1 x);\n"},
+		{"fmm", "id;x;y;timestamp\n1;1;2;3\n"},
 		{"gpx", `<gpx><trk><trkseg><trkpt lat="1" lon="2"><time>2026-01-01T00:00:00Z</time></trkpt></trkseg></trk></gpx>`},
 		{"jsonl", "{\"lon\":1,\"lat\":2,\"t_s\":1.5}\n[{}]"},
 		{"jsonl", `[{"lon":1,"lat":2},"\"]",{`},
