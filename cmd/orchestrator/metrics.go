@@ -58,7 +58,7 @@ func reasons(workload string) partition.Lists {
 func (m *meters) observer(changed func()) consumer.Observer {
 	return consumer.Observer{
 		GroupChanged: changed, Acquired: m.Acquired, Recovered: m.Recovered, Ended: m.Ended, FetchError: m.FetchError,
-		Gap: m.Gap, Difference: m.Difference, DataLoss: m.DataLoss, Solved: m.Solved, Committed: m.Committed, Turned: m.Turned, Late: m.regions.Late,
+		Gap: m.Gap, Difference: m.Difference, DataLoss: m.DataLoss, Expired: m.Expired, Solved: m.Solved, Committed: m.Committed, Turned: m.Turned, Late: m.regions.Late,
 	}
 }
 

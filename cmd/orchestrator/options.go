@@ -164,6 +164,7 @@ type serviceOptions struct {
 	roadMap, catalog                       string
 	mode, publish, protocol, topics, start string
 	onDataLoss                             string
+	stateRetention                         time.Duration
 	listen                                 string
 	lanes, solvers, replication            int
 	rawPartitions, maxRecordBytes          int32
@@ -193,6 +194,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.Int32Var(&o.maxRecordBytes, "max-record-bytes", 1_000_012, "the most that a record of ours may have; our topics must take it (max.message.bytes)")
 	fs.StringVar(&o.start, "start", "earliest", "where a group without a position begins, first start only: earliest or latest")
 	fs.StringVar(&o.onDataLoss, "on-data-loss", "stop", "where retention has overtaken a frontier: stop the partition, or reset: go on, each key that had history with a data loss reset")
+	fs.DurationVar(&o.stateRetention, "state-retention", 0, "after how long without a commit a key's state expires: its next record begins a segment, with a reset of reason expired; 0: never")
 	fs.IntVar(&o.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	o.solving.flags(fs)
@@ -312,7 +314,7 @@ func (o *serviceOptions) publishing(instance string) publish.Config {
 func (o *serviceOptions) consuming(instance string) consumer.Config {
 	c := consumer.DefaultConfig()
 	c.Group, c.Topic, c.LedgerTopic, c.Instance = o.group, o.raw, publish.Topics{Prefix: o.prefix}.Ledger(), instance
-	c.OnDataLoss = consumer.DataLossPolicy(o.onDataLoss)
+	c.OnDataLoss, c.StateRetention = consumer.DataLossPolicy(o.onDataLoss), o.stateRetention
 	c.Start, c.Lanes, c.SessionTimeout = consumer.StartPolicy(o.start), o.lanes, o.sessionTimeout
 	c.HeartbeatInterval = min(c.HeartbeatInterval, o.sessionTimeout/4)
 	c.DrainGrace, c.Partition.DrainGrace = o.drainGrace, o.drainGrace

@@ -203,7 +203,7 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
 		Remote: remote,
-		Owners: s.store, Store: s.metrics.Store(s.store), Operations: s.store, Pipeline: s.pipeline,
+		Owners: s.store, Store: s.metrics.Store(s.store), Operations: s.store, Retention: s.store, Tail: s.opts.tail(), Pipeline: s.pipeline,
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},

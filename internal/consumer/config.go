@@ -69,6 +69,9 @@ type Config struct {
 	StuckAfter      time.Duration // work pending and no answer of any kind for so long: leave the group (P18)
 	HintInterval    time.Duration // the group's committed offset of quiet partitions
 	FloorInterval   time.Duration // between deletions of ledger records below the floor
+	// StateRetention is after how long without a commit a key's state is let go of: its next observation begins a segment, with a reset
+	// of reason expired (A5). 0: never.
+	StateRetention time.Duration
 
 	PollRecords  int   // a poll
 	InboxRecords int   // handed to a worker and not yet taken; beyond: pause, resume at half
@@ -161,6 +164,10 @@ func (c *Config) Validate() error {
 		if l.got < l.min {
 			return fmt.Errorf("consumer: %s is %s, must be at least %s", l.name, l.got, l.min)
 		}
+	}
+	// What a machine has in memory must not expire under it: it would decide again from less after a crash.
+	if least := 2 * c.Partition.EvictIdle; c.StateRetention != 0 && c.StateRetention < least {
+		return fmt.Errorf("consumer: state retention is %s, must be 0 (for ever) or at least %s", c.StateRetention, least)
 	}
 	return c.Partition.Validate()
 }

@@ -38,6 +38,9 @@ func New(cfg Config, deps Deps) (*Consumer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if cfg.StateRetention > 0 && (deps.Retention == nil || deps.Tail == nil) {
+		return nil, errors.New("consumer: a state retention needs a store that lets go of states, and a workload's tail")
+	}
 	// The machine ends its drain by itself shortly before the consumer would drop it, so that its report is whole.
 	cfg.Partition.DrainGrace = min(cfg.Partition.DrainGrace, max(cfg.DrainGrace-2*cfg.Partition.Tick, cfg.DrainGrace/2))
 	if deps.Membership == nil {

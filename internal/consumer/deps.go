@@ -62,13 +62,17 @@ type Deps struct {
 	Store  commit.Store
 	// Operations executes operators' requests; nil: none are read.
 	Operations commit.Operations
-	Pipeline   Pipeline
-	Recovery   Recovery
-	Formers    Formers
-	Ledger     LedgerCutter
-	Solver     Solver
-	Remote     RemoteSolver // set: instead of Solver
-	Workload   partition.Workload
+	// Retention lets go of old states, and Tail gives what the workload keeps of one, nil for bytes that it cannot read; wanted where
+	// Config.StateRetention is set.
+	Retention commit.Retention
+	Tail      func(state []byte) []byte
+	Pipeline  Pipeline
+	Recovery  Recovery
+	Formers   Formers
+	Ledger    LedgerCutter
+	Solver    Solver
+	Remote    RemoteSolver // set: instead of Solver
+	Workload  partition.Workload
 	// Admission bounds the jobs in flight over all partitions of the process; nil: each partition by itself.
 	Admission *partition.Credits
 	// Membership is what the lanes ask for member id and generation; the consumer keeps it current.
@@ -103,6 +107,8 @@ type Observer struct {
 	Difference func(p stream.Partition, frontier, committed int64)
 	// DataLoss: retention had overtaken the frontier, and the partition goes on at the start of the log.
 	DataLoss func(p stream.Partition, frontier, start int64)
+	// Expired: so many keys' states were let go of by their age.
+	Expired func(n int)
 }
 
 // Membership tells the current member id and generation of the group. The zero value is no member.

@@ -29,6 +29,8 @@
 //	G9 An operator's request is executed by the owner of its partition alone, under the tenure's fence: releases and
 //	   discards by the machine, a seek between a tenure's recovery and its first record. One that was executed and not
 //	   answered is executed again, which changes nothing.
+//	G10 States of quiet keys are let go of by their partition's owner alone, under its fence, and only what lies below the
+//	   frontier with nothing prepared or quarantined; their rows stay.
 //
 // Goroutines: Consumer.Run starts a session's poller, keeper, housekeeper, watcher of ends and carrier of requests and waits for each; a session starts a
 // goroutine a worker and waits for it when the partition goes. A worker starts only what ends with its context, and

@@ -9,7 +9,8 @@ import (
 	"milepost/internal/commit"
 )
 
-// housekeep does what can wait: the group's offsets of quiet partitions, ledger records below the floor, and the watchdog.
+// housekeep does what can wait: the group's offsets of quiet partitions, ledger records below the floor, states past their retention, and
+// the watchdog.
 func (s *session) housekeep(intake context.Context) {
 	hints := time.NewTicker(s.c.cfg.HintInterval)
 	defer hints.Stop()
@@ -17,6 +18,12 @@ func (s *session) housekeep(intake context.Context) {
 	defer floors.Stop()
 	watch := time.NewTicker(max(s.c.cfg.StuckAfter/4, time.Second))
 	defer watch.Stop()
+	retention := make(<-chan time.Time) // nobody sends: states stay for ever
+	if s.c.cfg.StateRetention > 0 {
+		pace := time.NewTicker(retentionPace)
+		defer pace.Stop()
+		retention = pace.C
+	}
 	dog := watchdog{remote: s.c.deps.Remote != nil, last: map[*worker]sighting{}}
 	for {
 		select {
@@ -26,6 +33,8 @@ func (s *session) housekeep(intake context.Context) {
 			s.hint(intake)
 		case <-floors.C:
 			s.cutLedgers(intake)
+		case now := <-retention:
+			s.letGo(intake, now)
 		case now := <-watch.C:
 			if err := dog.look(s.running(), now, s.c.cfg.StuckAfter); err != nil {
 				s.c.log.ErrorContext(intake, "leaving the group", slog.Any("err", err))

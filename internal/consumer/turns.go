@@ -72,6 +72,13 @@ func (o *Observer) solved(began time.Time, err error) {
 	}
 }
 
+// expired tells the observer of states that were let go of.
+func (o *Observer) expired(n int) {
+	if o.Expired != nil {
+		o.Expired(n)
+	}
+}
+
 // committed tells the observer of a durable commit. Clocks that differ can make a latency negative: then there is none to tell.
 func (o *Observer) committed(recorded time.Time) {
 	if o.Committed == nil || recorded.IsZero() {

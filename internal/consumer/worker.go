@@ -60,6 +60,7 @@ type worker struct {
 	seen      int64        // housekeeper's: SavedFrontier at its last look
 	lastFloor int64        // housekeeper's: the floor at its last look
 	cutBelow  int64        // housekeeper's: deleted below
+	retention sweep        // housekeeper's
 }
 
 // pauseReason says why a fetch is paused; it goes on when none is left.

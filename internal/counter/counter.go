@@ -123,11 +123,24 @@ func restore(k partition.KeyState) (n int64, reset string) {
 	if k.Expired {
 		return 0, "expired"
 	}
-	n, err := strconv.ParseInt(string(k.Checkpoint.State), 10, 64)
-	if err != nil || n < 1 {
+	n, ok := count(k.Checkpoint.State)
+	if !ok {
 		return 0, "state_lost"
 	}
 	return n, ""
+}
+
+func count(state []byte) (n int64, ok bool) {
+	n, err := strconv.ParseInt(string(state), 10, 64)
+	return n, err == nil && n >= 1
+}
+
+// Tail gives what retention keeps of a state: nothing. A state that cannot be read gives nil: it is lost, not expired.
+func Tail(state []byte) []byte {
+	if _, ok := count(state); !ok {
+		return nil
+	}
+	return []byte{}
 }
 
 // Diverged gives a state that cannot be read, so that the key's next commit announces a reset.

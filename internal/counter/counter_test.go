@@ -87,6 +87,15 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
+// TestTail: of a state that can be read a tail is kept, of any other nothing: that one is lost, not expired (A5).
+func TestTail(t *testing.T) {
+	for state, want := range map[string]bool{"1": true, "40": true, "0": false, "": false, "x": false} {
+		if got := counter.Tail([]byte(state)); (got != nil) != want {
+			t.Errorf("tail of %q: %q, want one: %v", state, got, want)
+		}
+	}
+}
+
 // TestSpecialValues: poison is a dead letter with the record's own bytes, what refuses is permanent, a key that is no text is poison (A3, P26).
 func TestSpecialValues(t *testing.T) {
 	w := workload(t, 0)

@@ -341,6 +341,12 @@ func TestExpired(t *testing.T) {
 	if e := d.at(40, 850, 3); reasonOf(e) != fleet.ResetExpired || e.Disposition != fleet.Matched {
 		t.Errorf("without a tail: %+v", e)
 	}
+	// An operator's replay brings what lies before the tail's time: it is decided, not refused.
+	d.key = tail
+	d.key.Anew = fleet.ResetOperator
+	if e := d.at(40, 850, 3); reasonOf(e) != fleet.ResetOperator || e.Disposition != fleet.Matched {
+		t.Errorf("replayed: %+v", e)
+	}
 }
 
 // A11, I10: a gap ends the segment: what was open of it becomes final in the same event, before the match of the new segment, and nothing is

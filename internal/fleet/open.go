@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -104,8 +105,8 @@ func (w *Workload) restore(k partition.KeyState) judgement {
 	s, err := decodeState(k.Checkpoint.State)
 	switch {
 	case k.Expired:
-		j.reset, j.retract = ResetExpired, true
-		if err == nil {
+		j.reset, j.retract = cmp.Or(k.Anew, ResetExpired), true
+		if err == nil && k.Anew != ResetOperator { // as below
 			j.state.lastEvent = s.lastEvent
 		}
 		return j

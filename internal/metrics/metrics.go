@@ -40,7 +40,7 @@ type Metrics struct {
 	ended, recovered, transactions    *prometheus.CounterVec
 	solverErrors, stageErrors         *prometheus.CounterVec
 	fetchErrors, gaps, differences    prometheus.Counter
-	lost                              prometheus.Counter
+	lost, expired                     prometheus.Counter
 	lanes                             lanes
 
 	mu      sync.Mutex
@@ -102,6 +102,7 @@ func New(reg prometheus.Registerer, cfg Config) *Metrics {
 		gaps:         counter("fetch_gaps_total", "Fetches that did not begin at the expected offset and were fetched again."),
 		differences:  counter("offset_differences_total", "Acquisitions that found the group's committed offset elsewhere than the frontier; the frontier counts."),
 		lost:         counter("lost_observations_total", "Observations that retention deleted before they were done, passed over by --on-data-loss reset."),
+		expired:      counter("expired_states_total", "States of keys that were let go of by --state-retention; their keys' next observations begin a segment."),
 	}
 	m.zero(cfg.Turns)
 	reg.MustRegister(newCollector(m))
@@ -185,6 +186,9 @@ func (m *Metrics) Difference(stream.Partition, int64, int64) { m.differences.Inc
 func (m *Metrics) DataLoss(_ stream.Partition, frontier, start int64) {
 	m.lost.Add(float64(start - frontier))
 }
+
+// Expired counts states that were let go of by their age.
+func (m *Metrics) Expired(n int) { m.expired.Add(float64(n)) }
 
 // Solved measures a job's round trip.
 func (m *Metrics) Solved(took time.Duration, err error) {

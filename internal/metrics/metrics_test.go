@@ -166,6 +166,7 @@ func TestMeasures(t *testing.T) {
 	m.Gap(name(0), 1, 2)
 	m.Difference(name(0), 1, 2)
 	m.DataLoss(name(0), 10, 14)
+	m.Expired(3)
 
 	broken := &broken{}
 	s := m.Store(broken)
@@ -204,6 +205,7 @@ func TestMeasures(t *testing.T) {
 		"milepost_recovery_seconds":                            1,
 		`milepost_recovered_commits_total{outcome="promoted"}`: 2, `milepost_recovered_commits_total{outcome="failed"}`: 1,
 		"milepost_fetch_errors_total": 1, "milepost_fetch_gaps_total": 1, "milepost_offset_differences_total": 1, "milepost_lost_observations_total": 4,
+		"milepost_expired_states_total":           3,
 		`milepost_stage_seconds{stage="prepare"}`: 2, `milepost_stage_errors_total{stage="prepare"}`: 1, `milepost_batch_commits{stage="prepare"}`: 2,
 		`milepost_stage_seconds{stage="restore"}`: 2, `milepost_stage_seconds{stage="promote"}`: 2,
 		`milepost_stage_seconds{stage="frontier"}`: 2, `milepost_stage_seconds{stage="quarantine"}`: 2,

@@ -21,7 +21,9 @@ const persistSQL = fenceCTE + `, item AS (
         revision_offset     = i.at_offset,
         segment             = i.segment,
         commit_id           = i.id,
-        state               = i.state
+        state               = i.state,
+        expired             = false,
+        touched_at          = now()
     FROM item i
     WHERE c.group_id = i.group_id AND c.topic = i.topic AND c.partition = i.partition AND c.key = i.key
       AND NOT c.has_prepared AND c.revision_generation = i.base_generation AND c.revision_offset = i.base_offset

@@ -28,6 +28,8 @@ const prepareSQL = fenceCTE + `, item AS (
         segment             = CASE WHEN c.has_prepared THEN c.prepared_segment ELSE c.segment END,
         commit_id           = CASE WHEN c.has_prepared THEN c.prepared_id ELSE c.commit_id END,
         state               = CASE WHEN c.has_prepared THEN c.prepared_state ELSE c.state END,
+        expired             = c.expired AND NOT c.has_prepared,
+        touched_at          = now(),
         has_prepared        = true,
         prepared_generation = i.generation,
         prepared_offset     = i.at_offset,
@@ -94,7 +96,7 @@ func (s *Store) encode(c *commit.Commit) ([]byte, error) {
 	if c.NoRow {
 		return nil, fmt.Errorf("prepare: a dead letter has no row: %w", commit.ErrPermanent)
 	}
-	outputs, err := commit.EncodeOutputs(c.Outputs)
+	outputs, err := commit.EncodeOutputs(c)
 	if err != nil {
 		return nil, fmt.Errorf("prepare: %w", err)
 	}

@@ -20,6 +20,7 @@ const promoteSQL = fenceCTE + `, updated AS (
         segment             = c.prepared_segment,
         commit_id           = c.prepared_id,
         state               = c.prepared_state,
+        expired             = false,
         has_prepared        = false,
         prepared_generation = NULL,
         prepared_offset     = NULL,

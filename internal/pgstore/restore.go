@@ -14,7 +14,7 @@ import (
 const restoreSQL = `
 SELECT i.n, i.key, c.revision_generation, c.revision_offset, c.segment, c.state,
        c.prepared_generation, c.prepared_offset, c.prepared_segment, c.prepared_id, c.prepared_state, c.prepared_outputs,
-       q.kept, q.discarded_generation, q.discarded_offset, false
+       q.kept, q.discarded_generation, q.discarded_offset, false, c.expired
 FROM unnest($4::bytea[]) WITH ORDINALITY AS i(key, n)
 LEFT JOIN checkpoint c ON c.group_id = $1 AND c.topic = $2 AND c.partition = $3 AND c.key = i.key
 LEFT JOIN LATERAL (
@@ -35,7 +35,7 @@ SELECT 0::bigint, c.key, c.revision_generation, c.revision_offset, c.segment, c.
        c.prepared_generation, c.prepared_offset, c.prepared_segment, c.prepared_id, c.prepared_state, c.prepared_outputs, false, NULL::int, NULL::bigint,
        EXISTS (SELECT FROM quarantine q
                WHERE q.group_id = c.group_id AND q.topic = c.topic AND q.partition = c.partition AND q.key = c.key
-                 AND q.revision_generation = c.prepared_generation AND q.revision_offset = c.prepared_offset AND q.discarded_at IS NULL)
+                 AND q.revision_generation = c.prepared_generation AND q.revision_offset = c.prepared_offset AND q.discarded_at IS NULL), c.expired
 FROM checkpoint c
 WHERE c.group_id = $1 AND c.topic = $2 AND c.partition = $3 AND c.has_prepared AND c.key > $4::bytea
 ORDER BY c.key
@@ -56,11 +56,12 @@ type row struct {
 	quarantined, released         bool
 	discardedGeneration           pgtype.Int4
 	discardedOffset               pgtype.Int8
+	expired                       pgtype.Bool
 }
 
 func (r *row) scan(from pgx.CollectableRow) error {
 	return from.Scan(&r.n, &r.key, &r.generation, &r.offset, &r.segment, &r.state, &r.preparedGeneration, &r.preparedOffset,
-		&r.preparedSegment, &r.preparedID, &r.preparedState, &r.preparedOutput, &r.quarantined, &r.discardedGeneration, &r.discardedOffset, &r.released)
+		&r.preparedSegment, &r.preparedID, &r.preparedState, &r.preparedOutput, &r.quarantined, &r.discardedGeneration, &r.discardedOffset, &r.released, &r.expired)
 }
 
 func (r *row) revision() stream.Revision {
@@ -77,13 +78,13 @@ func (r *row) prepared(t *commit.Tenure) (*commit.Commit, error) {
 	if !r.preparedGeneration.Valid {
 		return nil, nil
 	}
-	outputs, err := commit.DecodeOutputs(r.preparedOutput)
+	outputs, earlier, err := commit.DecodeOutputs(r.preparedOutput)
 	if err != nil {
 		return nil, fmt.Errorf("prepared commit of key %q: %w", r.key, err)
 	}
 	at := stream.Revision{Generation: r.preparedGeneration.Int32, Offset: r.preparedOffset.Int64}
 	return &commit.Commit{
-		Tenure: t, ID: r.preparedID.Bytes, Key: stream.Key(r.key), Revision: at, Base: r.revision(), Outputs: outputs, Released: r.released,
+		Tenure: t, ID: r.preparedID.Bytes, Key: stream.Key(r.key), Revision: at, Earlier: earlier, Base: r.revision(), Outputs: outputs, Released: r.released,
 		Next: commit.Checkpoint{Revision: at, Segment: r.preparedSegment.Int64, State: r.preparedState},
 	}, nil
 }
@@ -109,7 +110,7 @@ func (s *Store) Restore(ctx context.Context, t *commit.Tenure, keys []stream.Key
 		*to = commit.Restored{Key: stream.Key(r.key), Prepared: prepared, Quarantined: r.quarantined, Discarded: r.discarded()}
 		if at := r.revision(); !at.IsZero() {
 			to.Checkpoint = commit.Checkpoint{Revision: at, Segment: r.segment.Int64, State: r.state}
-			to.Expired = r.state == nil
+			to.Expired = r.expired.Bool || r.state == nil
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"milepost/internal/commit"
 	"milepost/internal/stream"
@@ -52,6 +53,8 @@ type row struct {
 	current   commit.Checkpoint
 	currentID commit.ID
 	prepared  *commit.Commit
+	expired   bool // current.State is a tail
+	touched   time.Time
 }
 
 // NewMemoryStore makes an empty store.
@@ -130,14 +133,14 @@ func (m *MemoryStore) prepareOne(c *commit.Commit) commit.PrepareVerdict {
 	case p != nil && p.Revision != c.Base:
 		return commit.PrepareVerdict{Err: &commit.BusyError{Key: c.Key, Prepared: p.Revision}}
 	case p != nil:
-		r.current, r.currentID = p.Next, p.ID // folded: the machine knows that it was published
+		r.current, r.currentID, r.expired = p.Next, p.ID, false // folded: the machine knows that it was published
 	case r.current.Revision == c.Revision && r.currentID == c.ID:
 		return commit.PrepareVerdict{Current: true}
 	case r.current.Revision != c.Base:
 		return commit.PrepareVerdict{Err: &commit.ConflictError{Key: c.Key, Want: c.Base, Actual: r.current.Revision}}
 	}
 	stored := *c
-	r.prepared = &stored
+	r.prepared, r.touched = &stored, time.Now()
 	return commit.PrepareVerdict{}
 }
 
@@ -169,7 +172,7 @@ func (m *MemoryStore) persistOne(p *commit.Persist) error {
 	case r.current.Revision != p.Base:
 		return &commit.ConflictError{Key: p.Key, Want: p.Base, Actual: r.current.Revision}
 	}
-	r.current, r.currentID = p.Next, p.ID
+	r.current, r.currentID, r.expired, r.touched = p.Next, p.ID, false, time.Now()
 	m.rows[at] = r
 	return nil
 }
@@ -187,7 +190,7 @@ func (m *MemoryStore) Promote(ctx context.Context, batch []commit.Promotion) ([]
 			case r == nil:
 				errs[i] = &commit.ConflictError{Key: p.Key, Want: p.Revision}
 			case r.prepared != nil && r.prepared.ID == p.ID:
-				r.current, r.currentID, r.prepared = r.prepared.Next, r.prepared.ID, nil
+				r.current, r.currentID, r.prepared, r.expired = r.prepared.Next, r.prepared.ID, nil, false
 				delete(m.quarantine[rowKey{keyOf(p.Tenure), p.Key}], p.Revision) // released (H10)
 			case !r.current.Revision.Covers(p.Revision):
 				errs[i] = &commit.ConflictError{Key: p.Key, Want: p.Revision, Actual: r.current.Revision}
@@ -205,7 +208,7 @@ func (m *MemoryStore) Restore(ctx context.Context, t *commit.Tenure, keys []stre
 			at := rowKey{keyOf(t), key}
 			rows[i] = commit.Restored{Key: key, Quarantined: len(m.quarantine[at]) > 0, Discarded: m.discarded(at)}
 			if r := m.rows[at]; r != nil {
-				rows[i].Checkpoint = r.current
+				rows[i].Checkpoint, rows[i].Expired = r.current, r.expired
 				rows[i].Prepared = copied(r.prepared, t)
 			}
 		}
@@ -322,7 +325,7 @@ func (m *MemoryStore) Checkpoints(group string, p stream.Partition) map[stream.K
 	rows := map[stream.Key]commit.Restored{}
 	for at, r := range m.rows {
 		if at.ownerKey == (ownerKey{group, p}) {
-			rows[at.key] = commit.Restored{Key: at.key, Checkpoint: r.current, Prepared: r.prepared}
+			rows[at.key] = commit.Restored{Key: at.key, Checkpoint: r.current, Expired: r.expired, Prepared: r.prepared}
 		}
 	}
 	return rows
