@@ -10,26 +10,26 @@ import (
 	"milepost/internal/wire"
 )
 
-// EncodeOutputs gives the bytes that a prepared row keeps of its outputs.
-func EncodeOutputs(outputs []Output) ([]byte, error) {
-	m := &wire.PreparedOutputs{Outputs: make([]*wire.Output, 0, len(outputs))}
-	for _, o := range outputs {
+// EncodeOutputs gives the bytes that a prepared row keeps of its commit: the outputs, and which observations they are of.
+func EncodeOutputs(c *Commit) ([]byte, error) {
+	m := &wire.PreparedOutputs{Outputs: make([]*wire.Output, 0, len(c.Outputs)), Earlier: c.Earlier}
+	for _, o := range c.Outputs {
 		m.Outputs = append(m.Outputs, &wire.Output{Topic: o.Topic, Key: o.Key, Value: o.Value, Headers: wireHeaders(o.Headers)})
 	}
 	return marshal(m)
 }
 
-// DecodeOutputs is the inverse of EncodeOutputs. An error is of class Permanent.
-func DecodeOutputs(b []byte) ([]Output, error) {
+// DecodeOutputs is the inverse of EncodeOutputs: it gives the outputs, and Commit.Earlier. An error is of class Permanent.
+func DecodeOutputs(b []byte) (outputs []Output, earlier []int64, err error) {
 	m := &wire.PreparedOutputs{}
 	if err := proto.Unmarshal(b, m); err != nil {
-		return nil, fmt.Errorf("decode prepared outputs: %w: %w", ErrPermanent, err)
+		return nil, nil, fmt.Errorf("decode prepared outputs: %w: %w", ErrPermanent, err)
 	}
-	outputs := make([]Output, 0, len(m.GetOutputs()))
+	outputs = make([]Output, 0, len(m.GetOutputs()))
 	for _, o := range m.GetOutputs() {
 		outputs = append(outputs, Output{Topic: o.GetTopic(), Key: o.GetKey(), Value: o.GetValue(), Headers: headers(o.GetHeaders())})
 	}
-	return outputs, nil
+	return outputs, m.GetEarlier(), nil
 }
 
 // EncodeEntries gives the value of one ledger record. All entries are of one group, topic, topic generation and epoch.
@@ -78,7 +78,7 @@ func DecodeEntries(b []byte) ([]Entry, error) {
 func EntryOf(c *Commit, landed []Landing) Entry {
 	return Entry{
 		Group: c.Tenure.Group, Topic: c.Tenure.Partition.Topic, TopicGeneration: c.Revision.Generation, Epoch: c.Tenure.Epoch,
-		Key: c.Key, Base: c.Base, Offsets: []int64{c.Revision.Offset}, Segment: c.Next.Segment, Digest: OutputsDigest(c.Outputs),
+		Key: c.Key, Base: c.Base, Offsets: c.Offsets(), Segment: c.Next.Segment, Digest: OutputsDigest(c.Outputs),
 		DeadLetter: c.NoRow, Landed: landed,
 	}
 }

@@ -22,20 +22,23 @@ func someOutputs() []commit.Output {
 	}
 }
 
-// I7: outputs come back from their row byte for byte, and the same outputs are the same bytes.
+// I7, F21: outputs come back from their row byte for byte, with the observations that they are of, and the same outputs are the same bytes.
 func TestOutputsRoundTrip(t *testing.T) {
-	b, err := commit.EncodeOutputs(someOutputs())
+	b, err := commit.EncodeOutputs(&commit.Commit{Outputs: someOutputs(), Earlier: []int64{3, 5}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := commit.DecodeOutputs(b)
+	got, earlier, err := commit.DecodeOutputs(b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(someOutputs(), got); diff != "" {
 		t.Errorf("outputs (-want +got):\n%s", diff)
 	}
-	again, err := commit.EncodeOutputs(got)
+	if diff := cmp.Diff([]int64{3, 5}, earlier); diff != "" {
+		t.Errorf("earlier observations (-want +got):\n%s", diff)
+	}
+	again, err := commit.EncodeOutputs(&commit.Commit{Outputs: got, Earlier: earlier})
 	if err != nil || string(again) != string(b) {
 		t.Errorf("encoding again gave other bytes (%v)", err)
 	}
@@ -104,20 +107,20 @@ func TestClassOf(t *testing.T) {
 }
 
 func FuzzDecodeOutputs(f *testing.F) {
-	b, err := commit.EncodeOutputs(someOutputs())
+	b, err := commit.EncodeOutputs(&commit.Commit{Outputs: someOutputs(), Earlier: []int64{7}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		outputs, err := commit.DecodeOutputs(b)
+		outputs, earlier, err := commit.DecodeOutputs(b)
 		if err != nil {
 			if commit.ClassOf(err) != commit.Permanent {
 				t.Fatalf("damaged outputs are %s, want permanent", commit.ClassOf(err))
 			}
 			return
 		}
-		if _, err := commit.EncodeOutputs(outputs); err != nil {
+		if _, err := commit.EncodeOutputs(&commit.Commit{Outputs: outputs, Earlier: earlier}); err != nil {
 			t.Fatalf("decoded outputs do not encode: %v", err)
 		}
 	})

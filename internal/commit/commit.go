@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"slices"
 
 	"milepost/internal/stream"
 )
@@ -33,10 +34,11 @@ func (o *Output) Size() int64 {
 	return int64(n)
 }
 
-// Plan is what a decision does to a key: pure, made by the workload.
+// Plan is what a decision does to a key: pure, made by the workload. Several of a run make one: see Commit.Earlier.
 type Plan struct {
 	Next    Checkpoint
 	Outputs []Output
+	Earlier []int64
 	// Terminal and Reset are the reasons of the terminal that it is and of the reset that it carries, for statistics; empty: none.
 	Terminal, Reset string
 }
@@ -52,8 +54,10 @@ type Commit struct {
 	Tenure *Tenure
 	ID     ID
 	Key    stream.Key
-	// Revision is the observation's. With a row it equals Next.Revision.
+	// Revision is the observation's; of a run of several, the last one's. With a row it equals Next.Revision.
 	Revision stream.Revision
+	// Earlier are the offsets of a run's other observations, ascending: what comes of each is among the outputs, in this order.
+	Earlier []int64
 	// Base is the revision that the stored row must have (I5); zero: no row.
 	Base    stream.Revision
 	Next    Checkpoint
@@ -70,7 +74,7 @@ type Commit struct {
 
 // NewCommit makes the commit of a plan over base and gives it its ID.
 func NewCommit(t *Tenure, key stream.Key, base stream.Revision, p Plan) Commit {
-	c := Commit{Tenure: t, Key: key, Revision: p.Next.Revision, Base: base, Next: p.Next, Outputs: p.Outputs}
+	c := Commit{Tenure: t, Key: key, Revision: p.Next.Revision, Earlier: p.Earlier, Base: base, Next: p.Next, Outputs: p.Outputs}
 	c.ID = c.digest()
 	return c
 }
@@ -83,9 +87,14 @@ func NewDeadLetter(t *Tenure, key stream.Key, rev stream.Revision, o Output) Com
 	return c
 }
 
+// Offsets are those of the commit's observations, in order.
+func (c *Commit) Offsets() []int64 {
+	return append(slices.Clone(c.Earlier), c.Revision.Offset)
+}
+
 // Size is what the commit counts against byte bounds.
 func (c *Commit) Size() int64 {
-	n := int64(len(c.Key) + len(c.Next.State) + 128)
+	n := int64(len(c.Key) + len(c.Next.State) + 8*len(c.Earlier) + 128)
 	for i := range c.Outputs {
 		n += c.Outputs[i].Size()
 	}
@@ -96,6 +105,9 @@ func (c *Commit) digest() ID {
 	h := sha256.New()
 	writeBytes(h, []byte(c.Key))
 	writeRevision(h, c.Revision)
+	for _, offset := range c.Earlier {
+		writeInt(h, offset)
+	}
 	writeRevision(h, c.Base)
 	writeInt(h, c.Next.Segment)
 	writeBytes(h, c.Next.State)

@@ -176,6 +176,8 @@ func (r Recovery) finishPage(ctx context.Context, t *Tenure, s Start, led *ledge
 			promote = append(promote, publish[i])
 		case ClassOf(o.Err) == Fenced || ClassOf(o.Err) == Canceled:
 			return fmt.Errorf("publish the prepared commit of key %q: %w", publish[i].Key, o.Err)
+		case narrows(&publish[i], o.Err) && r.unprepare(ctx, &publish[i]) == nil:
+			// Its observations are read again, and decided in smaller runs.
 		default:
 			report.Failed = append(report.Failed, publish[i].Key)
 			if c := &publish[i]; !c.Released && c.Revision.Compare(s.Frontier.Next) >= 0 {
@@ -276,7 +278,8 @@ func (r Recovery) unpersisted(ctx context.Context, t *Tenure, led *ledgerView) (
 // FinishKey finishes the prepared commit that stands in one key's row and is not this tenure's own. Run has judged every such row:
 // what it could not finish is certainly unpublished, and within a tenure only this process can have published it since. So
 // it is published, then promoted until that is known: after the publication an error is never returned while the tenure holds, for
-// the next try would publish twice.
+// the next try would publish twice. A run of several that no retry can publish is taken out of its row instead, so that its observations can be
+// decided in smaller runs.
 func (r Recovery) FinishKey(ctx context.Context, t *Tenure, key stream.Key) error {
 	rows, err := r.Store.Restore(ctx, t, []stream.Key{key})
 	if err != nil {
@@ -291,6 +294,9 @@ func (r Recovery) FinishKey(ctx context.Context, t *Tenure, key stream.Key) erro
 		return err
 	}
 	if err := outcomes[0].Err; err != nil {
+		if narrows(c, err) {
+			return r.unprepare(ctx, c)
+		}
 		return fmt.Errorf("publish the prepared commit of key %q: %w", key, err)
 	}
 	for attempt := 1; ; attempt++ {
@@ -305,4 +311,19 @@ func (r Recovery) FinishKey(ctx context.Context, t *Tenure, key stream.Key) erro
 			return err
 		}
 	}
+}
+
+// narrows reports whether a prepared commit that was not published is to be taken out of its row: one of several observations of which no retry can
+// publish all, so that the one that stops it must be found.
+func narrows(c *Commit, err error) bool {
+	class := ClassOf(err)
+	return len(c.Earlier) > 0 && (class == Permanent || class == Poison)
+}
+
+func (r Recovery) unprepare(ctx context.Context, c *Commit) error {
+	err := r.Store.Unprepare(ctx, Promotion{Tenure: c.Tenure, Key: c.Key, Revision: c.Revision, ID: c.ID})
+	if err != nil {
+		return fmt.Errorf("take out the prepared commit of key %q: %w", c.Key, err)
+	}
+	return nil
 }

@@ -353,3 +353,44 @@ func TestRecoveryAcrossTopicGenerations(t *testing.T) {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }
+
+// F21, A12, H10: a run of several observations that no retry can publish is taken out of its row, by a recovery and by FinishKey, so that its
+// observations can be decided in smaller runs; a single one stays, as evidence for the quarantine.
+func TestRecoveryUnpreparesRuns(t *testing.T) {
+	r := newRig(t, 1, commit.DefaultPipelineConfig())
+	a := ownFrom0(t, r, "a", 1)
+	run := committest.CommitOf(a, "run", -1, 104)
+	run.Earlier = []int64{100, 102}
+	later := committest.CommitOf(a, "later", -1, 107)
+	later.Earlier = []int64{105}
+	r.leave(t, run, false)
+	r.leave(t, later, false)
+	r.leave(t, committest.CommitOf(a, "single", -1, 103), false)
+	var refuse atomic.Bool
+	r.broker.Fault = func(c *commit.Commit) error {
+		if c.Key == "later" && !refuse.Load() {
+			return errors.New("topic has no leader")
+		}
+		return fmt.Errorf("too large: %w", commit.ErrPermanent)
+	}
+	b := ownFrom0(t, r, "b", 2)
+	got, err := r.recover(t, b)
+	if err != nil || !cmp.Equal(got.Failed, []stream.Key{"later", "single"}) || !cmp.Equal(got.Standing, map[int64]stream.Key{103: "single", 107: "later"}) {
+		t.Fatalf("report: %+v, %v", got, err)
+	}
+	refuse.Store(true)
+	if err := r.recovery().FinishKey(t.Context(), b, "later"); err != nil {
+		t.Errorf("finish a run that no retry can publish: %v, want it taken out of its row", err)
+	}
+	if err := r.recovery().FinishKey(t.Context(), b, "single"); commit.ClassOf(err) != commit.Permanent {
+		t.Errorf("finish a single one: %v, want permanent", err)
+	}
+	for key, row := range r.store.Checkpoints("g", committest.Part(0)) {
+		if (row.Prepared != nil) != (key == "single") || !row.Checkpoint.Revision.IsZero() {
+			t.Errorf("row of %q: %+v", key, row)
+		}
+	}
+	if len(r.broker.Values()) != 0 {
+		t.Errorf("published: %v", r.broker.Values())
+	}
+}

@@ -27,6 +27,9 @@ type Store interface {
 	// at or past the revision is success. The quarantine row of an observation that becomes current leaves in the same
 	// statement (H10).
 	Promote(ctx context.Context, batch []Promotion) ([]error, error)
+	// Unprepare takes a prepared commit out of its row, as if it had never been prepared: it is certainly not published and never will
+	// be, and what it is of is to be committed otherwise. Where it does not stand (any more) nothing changes and that is success.
+	Unprepare(ctx context.Context, p Promotion) error
 	// Restore reads keys' rows, in the order of the keys. It needs no fence: what is planned over a stale read
 	// fails its swap.
 	Restore(ctx context.Context, t *Tenure, keys []stream.Key) ([]Restored, error)

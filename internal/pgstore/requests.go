@@ -98,7 +98,7 @@ func (s *Store) QuarantineEntries(ctx context.Context, group, topic string, key 
 		}
 		e.Record = &r
 		if e.Evidence {
-			if e.Outputs, err = commit.DecodeOutputs(outputs); err != nil {
+			if e.Outputs, _, err = commit.DecodeOutputs(outputs); err != nil {
 				return fmt.Errorf("evidence of observation %s of key %q: %w", e.Revision, key, err)
 			}
 		}

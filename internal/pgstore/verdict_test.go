@@ -144,7 +144,7 @@ func TestPoisonPreparedCommitMovesIntoQuarantine(t *testing.T) {
 		t.Errorf("prepared commits: %+v, %v, want only the published one", left, err)
 	}
 	conn := connect(t, dsn)
-	outputs, err := commit.EncodeOutputs(poison.Outputs)
+	outputs, err := commit.EncodeOutputs(&poison)
 	if err != nil {
 		t.Fatal(err)
 	}

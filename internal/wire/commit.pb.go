@@ -147,6 +147,7 @@ func (x *Output) GetHeaders() []*Header {
 type PreparedOutputs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Outputs       []*Output              `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	Earlier       []int64                `protobuf:"varint,2,rep,packed,name=earlier,proto3" json:"earlier,omitempty"` // offsets of the commit's observations before the last one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,6 +185,13 @@ func (*PreparedOutputs) Descriptor() ([]byte, []int) {
 func (x *PreparedOutputs) GetOutputs() []*Output {
 	if x != nil {
 		return x.Outputs
+	}
+	return nil
+}
+
+func (x *PreparedOutputs) GetEarlier() []int64 {
+	if x != nil {
+		return x.Earlier
 	}
 	return nil
 }
@@ -548,9 +556,10 @@ const file_milepost_v1_commit_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
 	"\x05value\x18\x03 \x01(\fR\x05value\x12-\n" +
-	"\aheaders\x18\x04 \x03(\v2\x13.milepost.v1.HeaderR\aheaders\"@\n" +
+	"\aheaders\x18\x04 \x03(\v2\x13.milepost.v1.HeaderR\aheaders\"Z\n" +
 	"\x0fPreparedOutputs\x12-\n" +
-	"\aoutputs\x18\x01 \x03(\v2\x13.milepost.v1.OutputR\aoutputs\"U\n" +
+	"\aoutputs\x18\x01 \x03(\v2\x13.milepost.v1.OutputR\aoutputs\x12\x18\n" +
+	"\aearlier\x18\x02 \x03(\x03R\aearlier\"U\n" +
 	"\aLanding\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x16\n" +

@@ -251,6 +251,7 @@ type SolveRequest struct {
 	Seed            *Fix                   `protobuf:"bytes,15,opt,name=seed,proto3" json:"seed,omitempty"`                                     // last fix of the closing stretch, on another graph: the new stretch begins there where it can
 	Region          string                 `protobuf:"bytes,16,opt,name=region,proto3" json:"region,omitempty"`
 	StateDigest     []byte                 `protobuf:"bytes,17,opt,name=state_digest,json=stateDigest,proto3" json:"state_digest,omitempty"` // sha256 of the state, in a request that is without it
+	More            []*NextFix             `protobuf:"bytes,18,rep,name=more,proto3" json:"more,omitempty"`                                  // the observations that follow at once and go on plainly from it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -404,6 +405,66 @@ func (x *SolveRequest) GetStateDigest() []byte {
 	return nil
 }
 
+func (x *SolveRequest) GetMore() []*NextFix {
+	if x != nil {
+		return x.More
+	}
+	return nil
+}
+
+// A further observation of a job's run.
+type NextFix struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	Observation   *Fix                   `protobuf:"bytes,2,opt,name=observation,proto3" json:"observation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NextFix) Reset() {
+	*x = NextFix{}
+	mi := &file_milepost_v1_fleet_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NextFix) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NextFix) ProtoMessage() {}
+
+func (x *NextFix) ProtoReflect() protoreflect.Message {
+	mi := &file_milepost_v1_fleet_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NextFix.ProtoReflect.Descriptor instead.
+func (*NextFix) Descriptor() ([]byte, []int) {
+	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NextFix) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *NextFix) GetObservation() *Fix {
+	if x != nil {
+		return x.Observation
+	}
+	return nil
+}
+
 // A place on the network.
 type SolvedPosition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -424,7 +485,7 @@ type SolvedPosition struct {
 
 func (x *SolvedPosition) Reset() {
 	*x = SolvedPosition{}
-	mi := &file_milepost_v1_fleet_proto_msgTypes[3]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +497,7 @@ func (x *SolvedPosition) String() string {
 func (*SolvedPosition) ProtoMessage() {}
 
 func (x *SolvedPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_milepost_v1_fleet_proto_msgTypes[3]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +510,7 @@ func (x *SolvedPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SolvedPosition.ProtoReflect.Descriptor instead.
 func (*SolvedPosition) Descriptor() ([]byte, []int) {
-	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{3}
+	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SolvedPosition) GetSeq() int64 {
@@ -551,7 +612,7 @@ type SolvedSpan struct {
 
 func (x *SolvedSpan) Reset() {
 	*x = SolvedSpan{}
-	mi := &file_milepost_v1_fleet_proto_msgTypes[4]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +624,7 @@ func (x *SolvedSpan) String() string {
 func (*SolvedSpan) ProtoMessage() {}
 
 func (x *SolvedSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_milepost_v1_fleet_proto_msgTypes[4]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +637,7 @@ func (x *SolvedSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SolvedSpan.ProtoReflect.Descriptor instead.
 func (*SolvedSpan) Descriptor() ([]byte, []int) {
-	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{4}
+	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SolvedSpan) GetWay() int64 {
@@ -688,7 +749,7 @@ type SolvedChange struct {
 
 func (x *SolvedChange) Reset() {
 	*x = SolvedChange{}
-	mi := &file_milepost_v1_fleet_proto_msgTypes[5]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +761,7 @@ func (x *SolvedChange) String() string {
 func (*SolvedChange) ProtoMessage() {}
 
 func (x *SolvedChange) ProtoReflect() protoreflect.Message {
-	mi := &file_milepost_v1_fleet_proto_msgTypes[5]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +774,7 @@ func (x *SolvedChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SolvedChange.ProtoReflect.Descriptor instead.
 func (*SolvedChange) Descriptor() ([]byte, []int) {
-	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{5}
+	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SolvedChange) GetSeq() int64 {
@@ -794,7 +855,7 @@ type SolveAnswer struct {
 
 func (x *SolveAnswer) Reset() {
 	*x = SolveAnswer{}
-	mi := &file_milepost_v1_fleet_proto_msgTypes[6]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +867,7 @@ func (x *SolveAnswer) String() string {
 func (*SolveAnswer) ProtoMessage() {}
 
 func (x *SolveAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_milepost_v1_fleet_proto_msgTypes[6]
+	mi := &file_milepost_v1_fleet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +880,7 @@ func (x *SolveAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SolveAnswer.ProtoReflect.Descriptor instead.
 func (*SolveAnswer) Descriptor() ([]byte, []int) {
-	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{6}
+	return file_milepost_v1_fleet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SolveAnswer) GetVersion() uint32 {
@@ -897,7 +958,7 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\v_accuracy_mB\f\n" +
 	"\n" +
 	"_speed_mpsB\x0e\n" +
-	"\f_heading_deg\"\x95\x04\n" +
+	"\f_heading_deg\"\xbf\x04\n" +
 	"\fSolveRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12)\n" +
@@ -917,7 +978,11 @@ const file_milepost_v1_fleet_proto_rawDesc = "" +
 	"\rclosing_graph\x18\x0e \x01(\fR\fclosingGraph\x12$\n" +
 	"\x04seed\x18\x0f \x01(\v2\x10.milepost.v1.FixR\x04seed\x12\x16\n" +
 	"\x06region\x18\x10 \x01(\tR\x06region\x12!\n" +
-	"\fstate_digest\x18\x11 \x01(\fR\vstateDigest\"\xa6\x02\n" +
+	"\fstate_digest\x18\x11 \x01(\fR\vstateDigest\x12(\n" +
+	"\x04more\x18\x12 \x03(\v2\x14.milepost.v1.NextFixR\x04more\"U\n" +
+	"\aNextFix\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x03R\x06offset\x122\n" +
+	"\vobservation\x18\x02 \x01(\v2\x10.milepost.v1.FixR\vobservation\"\xa6\x02\n" +
 	"\x0eSolvedPosition\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12\x17\n" +
 	"\atime_us\x18\x02 \x01(\x03R\x06timeUs\x12\x10\n" +
@@ -983,30 +1048,33 @@ func file_milepost_v1_fleet_proto_rawDescGZIP() []byte {
 	return file_milepost_v1_fleet_proto_rawDescData
 }
 
-var file_milepost_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_milepost_v1_fleet_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_milepost_v1_fleet_proto_goTypes = []any{
 	(*VehicleState)(nil),   // 0: milepost.v1.VehicleState
 	(*Fix)(nil),            // 1: milepost.v1.Fix
 	(*SolveRequest)(nil),   // 2: milepost.v1.SolveRequest
-	(*SolvedPosition)(nil), // 3: milepost.v1.SolvedPosition
-	(*SolvedSpan)(nil),     // 4: milepost.v1.SolvedSpan
-	(*SolvedChange)(nil),   // 5: milepost.v1.SolvedChange
-	(*SolveAnswer)(nil),    // 6: milepost.v1.SolveAnswer
+	(*NextFix)(nil),        // 3: milepost.v1.NextFix
+	(*SolvedPosition)(nil), // 4: milepost.v1.SolvedPosition
+	(*SolvedSpan)(nil),     // 5: milepost.v1.SolvedSpan
+	(*SolvedChange)(nil),   // 6: milepost.v1.SolvedChange
+	(*SolveAnswer)(nil),    // 7: milepost.v1.SolveAnswer
 }
 var file_milepost_v1_fleet_proto_depIdxs = []int32{
-	1, // 0: milepost.v1.SolveRequest.observation:type_name -> milepost.v1.Fix
-	1, // 1: milepost.v1.SolveRequest.seed:type_name -> milepost.v1.Fix
-	3, // 2: milepost.v1.SolvedChange.provisional:type_name -> milepost.v1.SolvedPosition
-	4, // 3: milepost.v1.SolvedChange.path:type_name -> milepost.v1.SolvedSpan
-	3, // 4: milepost.v1.SolvedChange.final_points:type_name -> milepost.v1.SolvedPosition
-	4, // 5: milepost.v1.SolvedChange.final_path:type_name -> milepost.v1.SolvedSpan
-	5, // 6: milepost.v1.SolveAnswer.change:type_name -> milepost.v1.SolvedChange
-	5, // 7: milepost.v1.SolveAnswer.closed:type_name -> milepost.v1.SolvedChange
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	1,  // 0: milepost.v1.SolveRequest.observation:type_name -> milepost.v1.Fix
+	1,  // 1: milepost.v1.SolveRequest.seed:type_name -> milepost.v1.Fix
+	3,  // 2: milepost.v1.SolveRequest.more:type_name -> milepost.v1.NextFix
+	1,  // 3: milepost.v1.NextFix.observation:type_name -> milepost.v1.Fix
+	4,  // 4: milepost.v1.SolvedChange.provisional:type_name -> milepost.v1.SolvedPosition
+	5,  // 5: milepost.v1.SolvedChange.path:type_name -> milepost.v1.SolvedSpan
+	4,  // 6: milepost.v1.SolvedChange.final_points:type_name -> milepost.v1.SolvedPosition
+	5,  // 7: milepost.v1.SolvedChange.final_path:type_name -> milepost.v1.SolvedSpan
+	6,  // 8: milepost.v1.SolveAnswer.change:type_name -> milepost.v1.SolvedChange
+	6,  // 9: milepost.v1.SolveAnswer.closed:type_name -> milepost.v1.SolvedChange
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_milepost_v1_fleet_proto_init() }
@@ -1022,7 +1090,7 @@ func file_milepost_v1_fleet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_milepost_v1_fleet_proto_rawDesc), len(file_milepost_v1_fleet_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

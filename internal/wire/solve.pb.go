@@ -339,6 +339,7 @@ type SolveDecision struct {
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"` // 1 solved, 2 terminal, 3 reset
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	Answer        []byte                 `protobuf:"bytes,3,opt,name=answer,proto3" json:"answer,omitempty"` // the workload's own encoding
+	More          [][]byte               `protobuf:"bytes,4,rep,name=more,proto3" json:"more,omitempty"`     // about the observations that follow in the job's run, as many as were solved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -390,6 +391,13 @@ func (x *SolveDecision) GetReason() string {
 func (x *SolveDecision) GetAnswer() []byte {
 	if x != nil {
 		return x.Answer
+	}
+	return nil
+}
+
+func (x *SolveDecision) GetMore() [][]byte {
+	if x != nil {
+		return x.More
 	}
 	return nil
 }
@@ -519,11 +527,12 @@ const file_milepost_v1_solve_proto_rawDesc = "" +
 	"\ttrip_miss\x18\f \x01(\v2\x1a.milepost.v1.SolveTripMissH\x00R\btripMiss\x125\n" +
 	"\afailure\x18\r \x01(\v2\x19.milepost.v1.SolveFailureH\x00R\afailure\x12\x16\n" +
 	"\x06region\x18\x0e \x01(\tR\x06regionB\t\n" +
-	"\aoutcome\"S\n" +
+	"\aoutcome\"g\n" +
 	"\rSolveDecision\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06answer\x18\x03 \x01(\fR\x06answer\"\x0f\n" +
+	"\x06answer\x18\x03 \x01(\fR\x06answer\x12\x12\n" +
+	"\x04more\x18\x04 \x03(\fR\x04more\"\x0f\n" +
 	"\rSolveTripMiss\"D\n" +
 	"\fSolveFailure\x12\x1c\n" +
 	"\tpermanent\x18\x01 \x01(\bR\tpermanent\x12\x16\n" +

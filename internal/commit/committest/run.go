@@ -41,6 +41,7 @@ func Run(t *testing.T, newStore func(t *testing.T) Stores) {
 		{"A14/I4/frontier and floor never go back", testFrontier},
 		{"A2/prepared rows are listed in pages with their bytes", testPrepared},
 		{"H10/quarantine is idempotent and comes with the restore", testQuarantine},
+		{"F21/I13/what is taken out of its row is as if it had never been prepared", testUnprepare},
 		{"P5/one of many acquirers wins an epoch", testAcquireRace},
 		{"H16/unreleased former owners stay listed until recovered", testFormers},
 		{"H9/a row is not moved by a claim of another publish mode", testPublishMode},
