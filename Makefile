@@ -104,6 +104,10 @@ generate: ## protobuf code, the package table of ARCHITECTURE.md, docs/config.md
 	$(GO) test . -run TestArchitectureQuotesTheTable -update
 	$(GO) test ./cmd/orchestrator -run TestConfigPage -rewrite
 
+.PHONY: gallery
+gallery: ## draw the failure gallery (docs/gallery.md) anew from what the matcher does
+	$(GO) test ./internal/mapmatch -run "TestM|TestGallery" -short -count=1 -rewrite
+
 .PHONY: verify
 verify: ## generated files, go.mod and documents are up to date
 	@.ci/verify.sh

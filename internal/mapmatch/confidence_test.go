@@ -1,6 +1,7 @@
 package mapmatch
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -23,6 +24,7 @@ func TestM45_ConfidenceIsAPosterior(t *testing.T) {
 	}
 	two := roadnettest.Parse(t, "A(0,0)-B(2000,0); C(0,20)-D(2000,20)")
 	d = run(t, two, along(10))
+	d.draw(45, fmt.Sprintf("confidence of every place: %.1f", d.track.Points[20].Confidence))
 	for _, p := range d.track.Points {
 		if math.Abs(p.Confidence-0.5) > 0.015 {
 			t.Errorf("two equal roads: observation %d has confidence %g", p.Seq, p.Confidence)

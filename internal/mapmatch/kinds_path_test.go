@@ -27,6 +27,7 @@ func TestM10_LoopIsNotCutShort(t *testing.T) {
 	}
 	fixes = append(fixes, fix{x: 20, at: at})
 	d := run(t, m, fixes)
+	d.draw(10)
 	d.is("length", math.Round(d.length()), 800.0)
 	d.is("u-turns", d.uturns(), 0)
 	d.is("route", d.route(), "AB BC CD DA AB")
@@ -54,6 +55,9 @@ func TestM11_MorePointsAreNoWorse(t *testing.T) {
 			fixes = append(fixes, fix{x: x, y: y, at: float64(i) / hz})
 		}
 		d := run(t, m, fixes)
+		if hz == 1 {
+			d.draw(11)
+		}
 		d.is(fmt.Sprintf("route at %g Hz", hz), d.route(), "AB BC CD")
 		for _, p := range d.track.Points[1:] {
 			if p.Confidence < 0.5 {
@@ -67,6 +71,7 @@ func TestM11_MorePointsAreNoWorse(t *testing.T) {
 func TestM12_SparseFeed(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(900,0)-C(1500,800)-D(1500,1700)-E(2400,2200)-F(3900,2200); B-X(900,-900); D-Y(300,1700)")
 	d := run(t, m, []fix{{x: 100, at: 0}, {x: 1400, y: 660, at: 60}, {x: 1560, y: 1733, at: 120}, {x: 3200, y: 2200, at: 180}})
+	d.draw(12)
 	d.is("route", d.route(), "AB BC CD DE EF")
 	d.is("breaks", len(d.breaks()), 0)
 }
@@ -88,6 +93,7 @@ func TestM12_QuickestWay(t *testing.T) {
 func TestM13_BreakDistanceGrowsWithTime(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(9000,0) highway=motorway")
 	d := run(t, m, []fix{{x: 0, at: 0}, {x: 3400, at: 120}, {x: 6800, at: 240}})
+	d.draw(13)
 	d.is("matched", d.count(Matched), 3)
 	d.is("breaks", len(d.breaks()), 0)
 	d.is("length", math.Round(d.length()), 6800.0)
@@ -107,6 +113,7 @@ func TestM14_TunnelIsInferred(t *testing.T) {
 		fixes = append(fixes, fix{x: 1900 + 20*float64(i), at: 100 + float64(i)})
 	}
 	d := run(t, m, fixes)
+	d.draw(14)
 	d.is("route", d.route(), "AB BC CD")
 	d.is("breaks", len(d.breaks()), 0)
 	for _, s := range d.track.Legs[0] {
@@ -128,6 +135,7 @@ func TestM17_EachPointHasAStatus(t *testing.T) {
 		fixes = append(fixes, f)
 	}
 	d := run(t, m, fixes)
+	d.draw(17)
 	d.is("matched", d.count(Matched), 2)
 	d.is("off road", d.count(OffRoad)+d.count(Outlier), 38)
 	d.is("final points", len(d.track.Points), 2)
@@ -137,6 +145,7 @@ func TestM17_EachPointHasAStatus(t *testing.T) {
 func TestM18_NoLineOverABreak(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(500,0); C(5000,0)-D(5500,0)")
 	d := run(t, m, []fix{{x: 0, at: 0}, {x: 200, at: 20}, {x: 400, at: 40}, {x: 5100, at: 140}, {x: 5300, at: 160}, {x: 5400, at: 180}})
+	d.draw(18)
 	paths := d.track.Paths()
 	d.is("paths", len(paths), 2)
 	for i, p := range paths {
@@ -154,6 +163,7 @@ func TestM18_NoLineOverABreak(t *testing.T) {
 func TestM26_Antimeridian(t *testing.T) {
 	m := roadnettest.ParseAt(t, roadnet.Point{Lon: 179.999, Lat: 0}, "A(0,0)-B(111.2,0)-C(222.4,0)")
 	d := run(t, m, []fix{{x: 5, at: 0}, {x: 60, at: 5}, {x: 120, at: 10}, {x: 200, at: 17}})
+	d.draw(26)
 	d.is("matched", d.count(Matched), 4)
 	d.is("length", math.Round(d.length()), 195.0)
 	d.is("breaks", len(d.breaks()), 0)
@@ -163,6 +173,7 @@ func TestM26_Antimeridian(t *testing.T) {
 func TestM36_LongEdge(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(3000,0)-C(3000,500)")
 	d := run(t, m, []fix{{x: 1500, y: 4, at: 0}, {x: 1560, y: 4, at: 4}, {x: 1620, y: 4, at: 8}})
+	d.draw(36)
 	d.is("route", d.route(), "AB")
 	d.is("length", math.Round(d.length()), 120.0)
 }
@@ -187,6 +198,9 @@ func TestM39_OnANode(t *testing.T) {
 		}
 		d := push(t, m.Graph, []Observation{o, observation(m, fix{x: 60, at: 6}), observation(m, fix{x: 120, at: 12})})
 		d.m = m
+		if shift[0] == 0 && shift[1] == 0 {
+			d.draw(39)
+		}
 		for _, s := range d.track.Legs[0] {
 			if s.ToM-s.FromM > 0.05 && s.Key.Way != m.Graph.Edge(m.Edge("J", "E")).Way {
 				t.Errorf("shifted by %v: %.2f m on way %d", shift, s.ToM-s.FromM, s.Key.Way)
@@ -207,6 +221,7 @@ func TestM40_Roundabout(t *testing.T) {
 	order := []string{ring[0], ring[7], ring[6], ring[5], ring[4], ring[3], ring[2], ring[1], "r0"}
 	m := roadnettest.Parse(t, strings.Join(order, ">")+" junction=roundabout; S(0,-200)-r0; W(-200,0)-r2; N(0,200)-r4; E(200,0)-r6")
 	d := run(t, m, []fix{{y: -120, at: 0}, {y: -50, at: 5}, {x: 14, y: 3, at: 12}, {x: 2, y: 15, at: 14}, {x: -50, at: 20}, {x: -120, at: 25}})
+	d.draw(40)
 	d.is("route", d.route(), "Sr0 r0r7 r7r6 r6r5 r5r4 r4r3 r3r2 r2W")
 	arc := 6 * 2 * 15 * math.Sin(math.Pi/8)
 	if got, want := d.length(), 105+arc+105; math.Abs(got-want) > 2 {
@@ -232,6 +247,7 @@ func TestM42_RevisedOnce(t *testing.T) {
 		fixes = append(fixes, fix{x: x, y: y, at: 2 * float64(i)})
 	}
 	d := run(t, m, fixes)
+	d.draw(42)
 	d.is("route", d.route(), "AF FR RS")
 	revised, was := 0, int64(0)
 	var said []int64

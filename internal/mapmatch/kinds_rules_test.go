@@ -52,6 +52,7 @@ func TestM27_ContraflowWithinADrive(t *testing.T) {
 		fixes = append(fixes, fix{x: 100 + 50*float64(i), at: 5 * float64(i)})
 	}
 	d := run(t, m, fixes)
+	d.draw(27)
 	d.is("route", d.route(), "AB BC CD")
 	d.is("against", d.flagged(against), 400.0)
 }
@@ -96,6 +97,9 @@ func TestM29_VehicleClass(t *testing.T) {
 		}
 		d := pushWith(t, m.Graph, cfg, all)
 		d.m = m
+		if v == roadnet.Bus {
+			d.draw(29)
+		}
 		d.is(fmt.Sprintf("route of a %v", v), d.route(), want)
 	}
 	cfg := DefaultConfig()
@@ -117,6 +121,7 @@ func TestM30_PrivateYard(t *testing.T) {
 		{y: 210, at: 46},
 		{y: 260, at: 54},
 	})
+	d.draw(30)
 	d.is("breaks", len(d.breaks()), 0)
 	d.is("private", d.flagged(func(s Span) bool { return s.Private }), 260.0)
 	m = roadnettest.Parse(t, "A(-300,0)-J(0,0)-B(300,0); J-G(0,20)-Y(0,300); B-Q(300,300)-Y; G barrier=bollard")
@@ -132,6 +137,7 @@ func TestM33_FerryBesideTheShore(t *testing.T) {
 		fixes = append(fixes, fix{x: 100 + 100*float64(i), y: 12, at: 8 * float64(i), acc: 30})
 	}
 	d := run(t, m, fixes)
+	d.draw(33)
 	d.is("route", d.route(), "AB")
 }
 
@@ -139,6 +145,7 @@ func TestM33_FerryBesideTheShore(t *testing.T) {
 func TestM35_Island(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(900,0)-C(1800,0)-D(2700,0); I(100,18)-J(140,18)-K(180,18)-L(220,18)")
 	d := run(t, m, []fix{{x: 120, y: 11.5, at: 0}, {x: 170, y: 11.5, at: 5}, {x: 300, y: 2, at: 18}, {x: 400, y: 1, at: 28}})
+	d.draw(35)
 	d.is("route", d.route(), "AB")
 	d.is("breaks", len(d.breaks()), 0)
 	if got := d.results[0].Provisional.Key.Way; got != m.Way("w1") {
@@ -163,6 +170,7 @@ func TestM37_WideRoad(t *testing.T) {
 		fixes = append(fixes, fix{x: 100 + 30*float64(i), y: 11, at: float64(i), acc: 4})
 	}
 	d := run(t, m, fixes)
+	d.draw(37)
 	d.is("route", d.route(), "AB")
 	if c := d.track.Points[10].Confidence; c < 0.9 {
 		t.Errorf("confidence %g", c)
@@ -173,6 +181,7 @@ func TestM37_WideRoad(t *testing.T) {
 func TestM38_ClampedAccuracy(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(1000,0); C(0,250)-D(1000,250)")
 	d := run(t, m, []fix{{x: 0, y: 5, at: 0, acc: 300}, {x: 100, y: 5, at: 10, acc: 5}, {x: 300, y: 120, at: 30, acc: 300}})
+	d.draw(38)
 	d.is("first", d.results[0].AccuracyClamped, true)
 	d.is("second", d.results[1].AccuracyClamped, false)
 	d.is("third", d.results[2].AccuracyClamped, true)
@@ -188,6 +197,7 @@ func TestM41_CuspAndHeadingNoise(t *testing.T) {
 		{x: 310, y: 291, at: 30, speed: 10, dir: 135},
 		{x: 500, y: 100, at: 57, speed: 10, dir: 135},
 	})
+	d.draw(41)
 	d.is("route", d.route(), "AV VB")
 	d.is("u-turns", d.uturns(), 0)
 	for i, want := range []float64{45, 45, 135, 135} {
@@ -216,6 +226,7 @@ func TestM46_JumpAfterAStop(t *testing.T) {
 	}
 	fixes = append(fixes, fix{x: 1000, at: 605}, fix{x: 104, at: 610}, fix{x: 200, at: 620})
 	d := run(t, m, fixes)
+	d.draw(46)
 	d.is("outliers", d.count(Outlier), 1)
 	d.is("the jump", d.results[61].Disposition, Outlier)
 	d.is("breaks", len(d.breaks()), 0)
@@ -226,6 +237,9 @@ func TestM47_NoSentinel(t *testing.T) {
 	m := town(t)
 	for seed := range uint64(40) {
 		d := pushWith(t, m.Graph, impatient(seed), wander(m, seed, 150))
+		if d.m = m; seed == 0 {
+			d.draw(47)
+		}
 		points := d.track.Points
 		for _, r := range d.results {
 			if r.Provisional != nil {

@@ -2,6 +2,7 @@ package mapmatch
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -27,6 +28,11 @@ func TestM48_NoBigTable(t *testing.T) {
 		runtime.KeepAlive(mt)
 	}
 	runtime.ReadMemStats(&after)
+	var fixes []fix
+	for i := range 16 {
+		fixes = append(fixes, fix{x: 2, y: 50 * float64(i), at: 5 * float64(i)})
+	}
+	run(t, m, fixes).draw(48, fmt.Sprintf("%d directed edges; a matcher takes at most 64 bytes for each, and 256 KB", m.Graph.Edges()))
 	const fixed = 256 << 10 // the window and the tables of the logarithm
 	if got, most := (after.TotalAlloc-before.TotalAlloc)/n, uint64(fixed+64*m.Graph.Edges()); got > most {
 		t.Errorf("a matcher takes %d bytes over %d edges, want at most %d", got, m.Graph.Edges(), most)
@@ -40,17 +46,22 @@ func TestM49_WorkIndependentOfTheTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	around := func(i int) fix {
+		along := float64(i*12%2000) / 500
+		side, f := int(along), along-float64(int(along))
+		f *= 500
+		return fix{x: []float64{f, 500, 500 - f, 0}[side], y: []float64{0, f, 500, 500 - f}[side], at: float64(i)}
+	}
+	var first []fix
+	for i := range 167 {
+		first = append(first, around(i))
+	}
+	run(t, m, first).draw(49)
 	const n = 50_000
 	took := make([]time.Duration, 0, n)
 	var state []byte
 	for i := range n {
-		along := float64(i*12%2000) / 500
-		side, f := int(along), along-float64(int(along))
-		f *= 500
-		x := []float64{f, 500, 500 - f, 0}[side]
-		y := []float64{0, f, 500, 500 - f}[side]
-		o := observation(m, fix{x: x, y: y})
-		o.Time = epoch().Add(time.Duration(i) * time.Second)
+		o := observation(m, around(i))
 		start := time.Now()
 		if state, _, err = mt.Push(state, o); err != nil {
 			t.Fatal(err)
@@ -62,9 +73,9 @@ func TestM49_WorkIndependentOfTheTrip(t *testing.T) {
 		slices.Sort(d)
 		return d[len(d)/2]
 	}
-	first, last := median(took[1000:2000]), median(took[n-1000:])
-	if last > 3*first {
-		t.Errorf("a point takes %v at first and %v at last", first, last)
+	early, late := median(took[1000:2000]), median(took[n-1000:])
+	if late > 3*early {
+		t.Errorf("a point takes %v at first and %v at last", early, late)
 	}
 }
 

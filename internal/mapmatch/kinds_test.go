@@ -13,6 +13,7 @@ import (
 func TestM01_NoSwitchBetweenParallelRoads(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(900,0); C(0,18)-D(900,18)")
 	d := run(t, m, []fix{{x: 0, y: 4, at: 0}, {x: 60, y: 12, at: 5}, {x: 120, y: 5, at: 10}, {x: 180, y: 13, at: 15}})
+	d.draw(1)
 	d.is("route", d.route(), "AB")
 	d.is("matched", d.count(Matched), 4)
 }
@@ -29,6 +30,7 @@ func TestM02_SlipRoadIsNotTaken(t *testing.T) {
 		{x: 600, y: 0, at: 20},
 		{x: 700, y: 0, at: 24},
 	})
+	d.draw(2)
 	d.is("route", d.route(), "AN1 N1N")
 	for _, s := range d.track.Legs[0] {
 		if s.Key.Way != m.Way("w1") {
@@ -41,6 +43,7 @@ func TestM02_SlipRoadIsNotTaken(t *testing.T) {
 func TestM03_EmissionBeforeClass(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(3000,0) highway=trunk; C(0,10)-D(3000,10) highway=track")
 	d := run(t, m, []fix{{x: 0, y: 3, at: 0}, {x: 600, y: 3, at: 30}, {x: 1200, y: 3, at: 60}})
+	d.draw(3)
 	d.is("route", d.route(), "AB")
 	m = roadnettest.Parse(t, "A(0,0)-B(3000,0) highway=trunk; C(0,10)-D(3000,10) highway=residential")
 	d = run(t, m, []fix{{x: 0, y: 7, at: 0}, {x: 600, y: 7, at: 30}, {x: 1200, y: 7, at: 60}})
@@ -51,6 +54,7 @@ func TestM03_EmissionBeforeClass(t *testing.T) {
 func TestM04_NoInventedUTurn(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(500,0)")
 	d := run(t, m, []fix{{x: 100, at: 0}, {x: 120, at: 1}, {x: 112, at: 2}, {x: 130, at: 3}})
+	d.draw(4)
 	d.is("route", d.route(), "AB")
 	d.is("u-turns", d.uturns(), 0)
 	d.is("length", math.Round(d.length()), 30.0)
@@ -66,6 +70,9 @@ func TestM05_NoLapRoundTheBlock(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)>B(60,0)>C(60,60)>D(0,60)>A")
 	for _, back := range []float64{24, 18, 14} {
 		d := run(t, m, []fix{{x: 30, at: 0}, {x: back, at: 1}})
+		if back == 24 {
+			d.draw(5)
+		}
 		d.is("length", d.length(), 0.0)
 	}
 }
@@ -74,6 +81,7 @@ func TestM05_NoLapRoundTheBlock(t *testing.T) {
 func TestM06_UTurnInMidBlock(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(1000,0)")
 	d := run(t, m, []fix{{x: 0, at: 0}, {x: 200, at: 20}, {x: 400, at: 40}, {x: 200, at: 60}, {x: 0, at: 80}})
+	d.draw(6)
 	d.is("length", math.Round(d.length()), 800.0)
 	d.is("u-turns", d.uturns(), 1)
 	d.is("route", d.route(), "AB BA")
@@ -90,6 +98,7 @@ func TestM07_UTurnWithHeadings(t *testing.T) {
 		{x: 200, at: 60, speed: 10, dir: 270},
 		{x: 0, at: 80, speed: 10, dir: 270},
 	})
+	d.draw(7)
 	d.is("length", math.Round(d.length()), 800.0)
 	d.is("u-turns", d.uturns(), 1)
 }
@@ -98,6 +107,7 @@ func TestM07_UTurnWithHeadings(t *testing.T) {
 func TestM08_NoSpur(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-S(300,0)-B(600,0); S-T(300,25)")
 	d := run(t, m, []fix{{x: 270, at: 0}, {x: 290, at: 2}, {x: 300, y: 11, at: 3}, {x: 312, at: 4}, {x: 340, at: 6}})
+	d.draw(8)
 	d.is("route", d.route(), "AS SB")
 }
 
@@ -105,7 +115,8 @@ func TestM08_NoSpur(t *testing.T) {
 func TestM09_StandingAtALight(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-300,0)-X(0,0)-B(300,0); C(0,-300)-X-D(0,300)")
 	for _, speed := range []float64{0, 0.1} {
-		for seed := uint32(1); seed <= 20; seed++ {
+		for trial := range 20 {
+			seed := uint32(trial + 1)
 			var fixes []fix
 			for i := range 60 {
 				seed = seed*1664525 + 1013904223
@@ -113,8 +124,11 @@ func TestM09_StandingAtALight(t *testing.T) {
 				fixes = append(fixes, fix{x: r * math.Cos(a), y: r * math.Sin(a), at: float64(i), speed: speed, dir: 90})
 			}
 			d := run(t, m, fixes)
+			if speed == 0 && trial == 0 {
+				d.draw(9)
+			}
 			if got := d.length(); got >= 1 {
-				t.Errorf("speed %g, seed %d: drove %.2f m", speed, seed, got)
+				t.Errorf("speed %g, trial %d: drove %.2f m", speed, trial, got)
 			}
 			d.is("final points", len(d.track.Points), 60)
 		}
@@ -132,6 +146,9 @@ func TestM15_WildPoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := roadnettest.Parse(t, text)
 			d := run(t, m, []fix{{x: 0, at: 0}, {x: 60, at: 5}, {x: 120, at: 10}, wild, {x: 180, at: 20}})
+			if name == "a way there too" {
+				d.draw(15)
+			}
 			d.is("matched", d.count(Matched), 4)
 			d.is("outliers", d.count(Outlier), 1)
 			d.is("breaks", len(d.breaks()), 0)
@@ -164,6 +181,7 @@ func TestM15_PlausibleOutlierIsTakenBack(t *testing.T) {
 func TestM16_IslandsBreak(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(500,0); C(5000,0)-D(5500,0)")
 	d := run(t, m, []fix{{x: 0, at: 0}, {x: 200, at: 20}, {x: 400, at: 40}, {x: 5100, at: 140}, {x: 5300, at: 160}, {x: 5400, at: 180}})
+	d.draw(16)
 	d.is("route", d.route(), "AB | CD")
 	d.is("breaks", len(d.breaks()), 1)
 	d.is("break", d.breaks()[0], BreakJump)
@@ -184,6 +202,7 @@ func TestM16_GapBreaks(t *testing.T) {
 func TestM19_IdenticalPoints(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(100,0)")
 	d := run(t, m, []fix{{at: 0}, {at: 1}})
+	d.draw(19)
 	d.is("length", d.length(), 0.0)
 	d.is("final points", len(d.track.Points), 2)
 	if d.results[1].Provisional == nil {
@@ -195,6 +214,7 @@ func TestM19_IdenticalPoints(t *testing.T) {
 func TestM20_EqualTimes(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(1000,0)")
 	d := run(t, m, []fix{{at: 5}, {x: 30, at: 5}})
+	d.draw(20)
 	d.is("second", d.results[1].Disposition, Regressed)
 	d.is("state", string(d.states[1]), string(d.states[0]))
 }
@@ -203,6 +223,7 @@ func TestM20_EqualTimes(t *testing.T) {
 func TestM21_TimeGoesBack(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(1000,0)")
 	d := run(t, m, []fix{{x: 0, at: 10}, {x: 100, at: 20}, {x: 50, at: 15}, {x: 200, at: 30}})
+	d.draw(21)
 	d.is("regressed", d.count(Regressed), 1)
 	d.is("matched", d.count(Matched), 3)
 	d.is("state", string(d.states[2]), string(d.states[1]))
@@ -219,6 +240,9 @@ func TestM22_AbsurdTimes(t *testing.T) {
 		first, second := observation(m, fix{at: 0}), observation(m, fix{x: 60})
 		second.Time = time.Unix(c.at, 0)
 		d := push(t, m.Graph, []Observation{first, second, observation(m, fix{x: 120, at: 10})})
+		if d.m = m; c.at == 1615703474876 {
+			d.draw(22)
+		}
 		d.is("the absurd one", d.results[1].Disposition, c.want)
 		want := Matched
 		if c.want == Matched {
@@ -232,6 +256,7 @@ func TestM22_AbsurdTimes(t *testing.T) {
 func TestM23_FirstPauseIsLong(t *testing.T) {
 	m := roadnettest.Parse(t, "A(-100,0)-B(2000,0)")
 	d := run(t, m, []fix{{x: 0, at: 0}, {x: 900, at: 77}, {x: 940, at: 80}, {x: 965, at: 82}})
+	d.draw(23)
 	d.is("matched", d.count(Matched), 4)
 	d.is("breaks", len(d.breaks()), 0)
 }
@@ -243,6 +268,9 @@ func TestM24_Swapped(t *testing.T) {
 		o := observation(m, fix{})
 		o.Point = p
 		d := push(t, m.Graph, []Observation{o})
+		if d.m = m; p.Lon == m.Origin.Lat {
+			d.draw(24)
+		}
 		d.is("disposition", d.results[0].Disposition, OffRoad)
 		d.is("final points", len(d.track.Points), 0)
 	}
@@ -280,6 +308,7 @@ func TestM25_BadCoordinates(t *testing.T) {
 	}
 	d := push(t, m.Graph, all)
 	d.m = m
+	d.draw(25)
 	d.is("route", d.route(), "AB")
 	d.is("length", math.Round(d.length()), 225.0) // the last one has a speed of 0: it stands
 }
@@ -290,6 +319,7 @@ func TestM28_BannedTurn(t *testing.T) {
 	d := run(t, m, []fix{
 		{x: -200, at: 0}, {x: -120, at: 8}, {x: -40, at: 16}, {y: 40, at: 24}, {y: 120, at: 32}, {y: 200, at: 40}, {y: 260, at: 46},
 	})
+	d.draw(28)
 	d.is("route", d.route(), "WJ JN")
 	banned := 0
 	for _, s := range d.track.Legs[0] {
@@ -308,6 +338,7 @@ func TestM31_RoadNotInTheMap(t *testing.T) {
 		fixes = append(fixes, fix{x: 50 * float64(i), y: 80, at: 5 * float64(i)})
 	}
 	d := run(t, m, fixes)
+	d.draw(31)
 	d.is("off road", d.count(OffRoad), 10)
 	d.is("length", d.length(), 0.0)
 }
@@ -321,6 +352,7 @@ func TestM32_OffRoadAndBack(t *testing.T) {
 	}
 	fixes = append(fixes, fix{x: 700, at: 120}, fix{x: 800, at: 130})
 	d := run(t, m, fixes)
+	d.draw(32)
 	d.is("route", d.route(), "AB | AB")
 	d.is("length", math.Round(d.length()), 300.0)
 	d.is("break", d.breaks()[0], BreakOffRoad)
@@ -351,5 +383,6 @@ func TestM34_BridgeOverRoad(t *testing.T) {
 		fixes = append(fixes, fix{x: -200 + 20*float64(i), y: float64(i%3) - 1, at: 2 * float64(i)})
 	}
 	d := run(t, m, fixes)
+	d.draw(34)
 	d.is("route", d.route(), "AB")
 }

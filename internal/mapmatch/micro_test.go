@@ -21,6 +21,7 @@ type fix struct {
 type drive struct {
 	t       *testing.T
 	m       *roadnettest.Map
+	all     []Observation
 	results []Result
 	track   Track
 	states  [][]byte
@@ -62,7 +63,7 @@ func pushWith(t *testing.T, g *roadnet.Graph, cfg Config, all []Observation) *dr
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &drive{t: t}
+	d := &drive{t: t, all: all}
 	var state []byte
 	for i, o := range all {
 		next, r, err := mt.Push(state, o)

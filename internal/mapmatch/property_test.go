@@ -207,6 +207,11 @@ func TestM43_EverySplitIsEqual(t *testing.T) {
 			state = next
 			results = append(results, r)
 		}
+		if seed == 0 {
+			d := push(t, m.Graph, all)
+			d.m = m
+			d.draw(43)
+		}
 		again := rerun(t, used, all)
 		if diff := cmp.Diff(results, again); diff != "" {
 			t.Fatalf("seed %d: the second run differs: %s", seed, diff)
@@ -272,6 +277,8 @@ func TestM50_EndlessStandstill(t *testing.T) {
 			t.Fatalf("observation %d drove %d spans", i, len(r.FinalPath))
 		}
 	}
+	d := run(t, m, []fix{{x: 2, y: 60, at: 0}, {x: 3, y: 61, at: 1}, {x: 4, y: 62, at: 2}, {x: 5, y: 60, at: 3}, {x: 6, y: 61, at: 4}})
+	d.draw(50)
 	if most > 2000 {
 		t.Errorf("the state grew to %d bytes", most)
 	}
@@ -351,4 +358,7 @@ func TestM44_ForeignState(t *testing.T) {
 	if _, _, err := mt.Push(state, o); err != nil {
 		t.Errorf("the state itself: %v", err)
 	}
+	d := push(t, m.Graph, []Observation{observation(m, fix{x: 2, y: 60}), o})
+	d.m = m
+	d.draw(44, fmt.Sprintf("the state after the first observation: %d bytes; with any of them changed it is refused", len(state)))
 }

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"math"
 	"strings"
@@ -15,7 +16,7 @@ func wellFormed(t *testing.T, svg []byte) map[string]int {
 	d := xml.NewDecoder(strings.NewReader(string(svg)))
 	for {
 		tok, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return count
 		}
 		if err != nil {

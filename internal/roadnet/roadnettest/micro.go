@@ -17,9 +17,12 @@ type Map struct {
 	Graph  *roadnet.Graph
 	Origin roadnet.Point
 
-	tb    testing.TB
-	nodes map[string]int64
-	ways  map[string]int64
+	tb     testing.TB
+	nodes  map[string]int64
+	ways   map[string]int64
+	roads  []Road
+	rules  []Rule
+	places []node
 }
 
 // Origin is where Parse puts the place (0,0).
@@ -65,6 +68,7 @@ func parse(tb testing.TB, origin roadnet.Point, opt roadnet.ImportOptions, text 
 		}
 	}
 	p.nodes()
+	p.m.places = p.order
 	g, err := p.b.Build()
 	if err != nil {
 		tb.Fatalf("build the map: %v", err)
@@ -148,6 +152,11 @@ func (p *parser) way(name string, fields []string) {
 		}
 	}
 	refs = append(refs, p.node(fields[0][start:]))
+	road := Road{Name: name, Oneway: one, Tags: tags}
+	for _, ref := range refs {
+		road.Nodes = append(road.Nodes, p.m.NodeName(ref))
+	}
+	p.m.roads = append(p.m.roads, road)
 	if one {
 		tags = append(tags, roadnet.Tag{Key: "oneway", Value: "yes"})
 	}
@@ -205,6 +214,7 @@ func (p *parser) restriction(fields []string) {
 	}
 	tags := append(p.tags(names[end:]), roadnet.Tag{Key: "type", Value: "restriction"}, roadnet.Tag{Key: "restriction", Value: fields[0]})
 	names = names[:end]
+	rule := Rule{Kind: fields[0], Members: names}
 	var members []roadnet.Member
 	for i, name := range names {
 		role := "via"
@@ -219,10 +229,11 @@ func (p *parser) restriction(fields []string) {
 			kind, ref = roadnet.MemberNode, p.m.nodes[name]
 		}
 		if ref == 0 {
-			ref = 999_999 // a dangling member, on purpose
+			ref, rule.Broken = 999_999, true // a dangling member, on purpose
 		}
 		members = append(members, roadnet.Member{Kind: kind, Ref: ref, Role: role})
 	}
+	p.m.rules = append(p.m.rules, rule)
 	p.rels++
 	p.b.AddRelation(p.rels, members, tags)
 }
