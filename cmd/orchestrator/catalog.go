@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"milepost/internal/fleet/catalog"
 	"milepost/internal/metrics"
+	"milepost/internal/telemetry"
 )
 
 func newCatalog(s streams) *cobra.Command {
@@ -135,7 +138,7 @@ type shownRegion struct {
 	Box             *[4]float64 `json:"bbox,omitempty"`
 	Coverage        []string    `json:"coverage"`
 	Overlap         []string    `json:"overlap"`
-	Lanes           int         `json:"lanes"`
+	Lanes           int         `json:"lanes,omitempty"`
 	ResourceClass   string      `json:"resource_class"`
 	MinReplicas     int         `json:"min_replicas"`
 	MaxReplicas     int         `json:"max_replicas"`
@@ -215,12 +218,12 @@ func showTable(s streams, c *catalog.Catalog) error {
 	w.row("version %d", c.Version)
 	w.row("REGION\tGRAPH\tCOVERAGE\tOVERLAP\tLANES\tCLASS\tREPLICAS\tFRESHNESS")
 	for _, r := range shownRegions(c) {
-		budget := r.FreshnessBudget
-		if budget == "" {
-			budget = "-"
+		lanes := "-"
+		if r.Lanes > 0 {
+			lanes = strconv.Itoa(r.Lanes)
 		}
-		w.row("%s\t%s\t%s\t%s\t%d\t%s\t%d-%d\t%s", r.ID, r.Graph, strings.Join(r.Coverage, " "), strings.Join(r.Overlap, " "), r.Lanes,
-			r.ResourceClass, r.MinReplicas, r.MaxReplicas, budget)
+		w.row("%s\t%s\t%s\t%s\t%s\t%s\t%d-%d\t%s", r.ID, r.Graph, strings.Join(r.Coverage, " "), strings.Join(r.Overlap, " "), lanes,
+			r.ResourceClass, r.MinReplicas, r.MaxReplicas, cmp.Or(r.FreshnessBudget, "-"))
 	}
 	return w.flush()
 }
@@ -261,18 +264,21 @@ func cellsGeoJSON(c *catalog.Catalog) featureCollection {
 
 func newCatalogReload(s streams) *cobra.Command {
 	var (
-		address string
-		asJSON  bool
+		address   string
+		operators telemetry.Operators
+		asJSON    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Have a worker read its catalog again",
-		Long: `Have a worker read its own --catalog file again, as SIGHUP does, and say what came of it. A catalog that is not good, or whose
-version is not above the one in force, changes nothing. Each worker of a group is asked by itself.
+		Short: "Have a worker or a matcher read its catalog again",
+		Long: `Have a worker or a matcher read its own --catalog file again, as SIGHUP does, and say what came of it. A catalog that is not
+good, or whose version is not above the one in force, changes nothing. Each process is asked by itself, the matchers first. One on
+another machine wants the token that its --operator-token-file has.
 
 Exit code 0: it is in force, or was already; 1: it was refused.`,
-		Example: `  orchestrator catalog reload --address 127.0.0.1:9464`,
-		Args:    args(cobra.NoArgs),
+		Example: `  orchestrator catalog reload --address 127.0.0.1:9464
+  orchestrator catalog reload --address worker-3:9464 --operator-token-file operator.token`,
+		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			client := http.Client{Timeout: 10 * time.Minute} // it imports maps
@@ -280,18 +286,25 @@ Exit code 0: it is in force, or was already; 1: it was refused.`,
 			if err != nil {
 				return usagef("--address: %w", err)
 			}
+			if operators.TokenFile != "" {
+				token, err := telemetry.ReadToken(operators.TokenFile)
+				if err != nil {
+					return usagef("--operator-token-file: %w", err)
+				}
+				req.Header.Set("Authorization", "Bearer "+string(token))
+			}
 			res, err := client.Do(req)
 			if err != nil {
-				return fmt.Errorf("ask the worker: %w", err)
+				return fmt.Errorf("ask the process: %w", err)
 			}
 			defer func() { _ = res.Body.Close() }()
 			body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 			if err != nil {
-				return fmt.Errorf("read the worker's answer: %w", err)
+				return fmt.Errorf("read its answer: %w", err)
 			}
 			var out reloadOutcome
 			if err := json.Unmarshal(body, &out); err != nil {
-				return fmt.Errorf("the worker answers %s: %s", res.Status, strings.TrimSpace(string(body)))
+				return fmt.Errorf("it answers %s: %s", res.Status, strings.TrimSpace(string(body)))
 			}
 			if asJSON {
 				if err := printJSON(s, out); err != nil {
@@ -308,7 +321,8 @@ Exit code 0: it is in force, or was already; 1: it was refused.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&address, "address", "127.0.0.1:9464", "the worker's --listen address")
+	cmd.Flags().StringVar(&address, "address", "127.0.0.1:9464", "the process's --listen address")
+	cmd.Flags().StringVar(&operators.TokenFile, "operator-token-file", "", "`file` with the bearer token that the process asks for")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

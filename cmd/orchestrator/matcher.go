@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"milepost/internal/fleet"
+	"milepost/internal/fleet/catalog"
 	"milepost/internal/mapmatch"
 	"milepost/internal/publish"
 	"milepost/internal/solve"
@@ -28,10 +30,12 @@ type matcherOptions struct {
 	log    logOptions
 	secret telemetry.Secret
 
-	config, prefix, region, roadMap, catalog, listen string
-	solvers, maxInFlight                             int
-	tripBytes                                        int64
-	sessionTimeout, drainGrace                       time.Duration
+	config, prefix, region, roadMap, catalog, profiles, listen string
+	resourceClass                                              string
+	operators                                                  telemetry.Operators
+	solvers, maxInFlight                                       int
+	tripBytes                                                  int64
+	sessionTimeout, drainGrace                                 time.Duration
 }
 
 func (o *matcherOptions) flags(fs *pflag.FlagSet) {
@@ -39,15 +43,17 @@ func (o *matcherOptions) flags(fs *pflag.FlagSet) {
 	o.kafka.flags(fs)
 	fs.StringVar(&o.prefix, "prefix", "milepost", "prefix of our own topics, as the workers have it")
 	fs.StringVar(&o.region, "region", fleet.DefaultRegion, "region whose requests are answered")
-	fs.StringVar(&o.roadMap, "map", "", "road map of the region, the same file as the workers have")
-	fs.StringVar(&o.catalog, "catalog", "", "in place of --map: the workers' catalog, a TOML `file`; read at the start only")
+	mapFlags(fs, &o.roadMap, &o.profiles)
+	fs.StringVar(&o.catalog, "catalog", "", "in place of --map: the workers' catalog, a TOML `file`; read again on SIGHUP")
+	fs.StringVar(&o.resourceClass, "resource-class", "", "with --catalog: kind of this machine; a region of another resource_class is not served. Empty: any is")
 	fs.IntVar(&o.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	fs.IntVar(&o.maxInFlight, "max-in-flight", 256, "requests that are taken and not yet answered")
 	fs.Int64Var(&o.tripBytes, "trip-cache-bytes", 256<<20, "memory for vehicles' trips, so that workers need not send them; 0: none are kept")
 	fs.Var(secretFlag{&o.secret}, "solver-secret", "shared with the workers: requests and replies that it does not sign are dropped; better in the environment")
 	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
 	fs.DurationVar(&o.drainGrace, "drain-grace", 10*time.Second, "how long a stopping matcher may take to answer what is in flight")
-	fs.StringVar(&o.listen, "listen", "127.0.0.1:9465", "address for /livez, /readyz and /metrics")
+	fs.StringVar(&o.listen, "listen", "127.0.0.1:9465", "address for /livez, /readyz, /metrics and what operators ask for")
+	operatorFlags(fs, &o.operators)
 	o.log.flags(fs, "info")
 }
 
@@ -60,6 +66,12 @@ func (o *matcherOptions) validate() error {
 	}
 	if o.roadMap != "" && o.catalog != "" {
 		problems = append(problems, errors.New("--map and --catalog exclude each other"))
+	}
+	if o.resourceClass != "" && o.catalog == "" {
+		problems = append(problems, errors.New("--resource-class needs --catalog, which says what a region wants"))
+	}
+	if err := checkOperators(o.operators); err != nil {
+		problems = append(problems, err)
 	}
 	for _, l := range []struct {
 		flag     string
@@ -88,9 +100,12 @@ Kafka spreads the requests over them by vehicle, so that a replica keeps the tri
 nothing that may not be lost: a replica that hangs or dies costs its vehicles one retry. SIGTERM or Ctrl-C answers what is in
 flight, leaves the group and exits with 0.
 
+With --catalog it serves one of its regions (--region), with the road maps of all. SIGHUP reads the file again, as with run: give
+matchers a new catalog before the workers, which then find replicas that have the new maps.
+
 The topics are made by the workers; until they are there, a matcher waits.`,
 		Example: `  orchestrator matcher --brokers kafka:9092 --map delaware.osm.pbf
-  orchestrator matcher --brokers kafka:9092 --catalog regions.toml --region north
+  orchestrator matcher --brokers kafka:9092 --catalog regions.toml --region north --resource-class big
   MILEPOST_SOLVER_SECRET=… orchestrator matcher --brokers kafka:9092 --map delaware.osm.pbf --max-in-flight 64`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -104,9 +119,14 @@ The topics are made by the workers; until they are there, a matcher waits.`,
 			if err != nil {
 				return err
 			}
-			t, err := loadTerritory(cmd.Context(), &serviceOptions{roadMap: opts.roadMap, catalog: opts.catalog}, log)
+			t, err := loadTerritory(cmd.Context(), &serviceOptions{roadMap: opts.roadMap, catalog: opts.catalog, profiles: opts.profiles}, log)
 			if err != nil {
 				return err
+			}
+			if t.catalog != nil {
+				if err := opts.fits(t.catalog); err != nil {
+					return usage(err)
+				}
 			}
 			return runMatcher(cmd.Context(), &opts, t, log)
 		},
@@ -115,15 +135,29 @@ The topics are made by the workers; until they are there, a matcher waits.`,
 	return cmd
 }
 
+// fits says whether a catalog has this matcher's region, for machines of its kind.
+func (o *matcherOptions) fits(c *catalog.Catalog) error {
+	n := slices.IndexFunc(c.Regions, func(r catalog.Region) bool { return r.ID == o.region })
+	switch {
+	case n < 0:
+		return fmt.Errorf("the catalog has no region %s (--region)", o.region)
+	case o.resourceClass != "" && c.Regions[n].ResourceClass != o.resourceClass:
+		return fmt.Errorf("region %s wants matchers of resource class %s, this one is of %s (--resource-class)", o.region, c.Regions[n].ResourceClass, o.resourceClass)
+	}
+	return nil
+}
+
 // runMatcher builds a matcher and runs it until ctx ends and it has drained.
 func runMatcher(ctx context.Context, o *matcherOptions, t *territory, log *slog.Logger) error {
+	reloads := newReloader(o.catalog, o.profiles, t, log)
+	defer reloads.close()
 	security, err := o.kafka.client()
 	if err != nil {
 		return usage(err)
 	}
 	trips := fleet.NewTrips(o.tripBytes)
 	pools, err := fleet.NewPools(fleet.PoolsConfig{
-		Solvers: cmp.Or(o.solvers, runtime.GOMAXPROCS(0)), Queue: o.maxInFlight, Matcher: mapmatch.DefaultConfig(), Trips: trips,
+		Solvers: cmp.Or(o.solvers, runtime.GOMAXPROCS(0)), Queue: o.maxInFlight, Linger: graphLinger(), Matcher: mapmatch.DefaultConfig(), Trips: trips,
 	})
 	if err == nil {
 		err = pools.Use(t.graphs, time.Now()) // all of them: a stretch that ends elsewhere is closed on its own graph
@@ -131,6 +165,8 @@ func runMatcher(ctx context.Context, o *matcherOptions, t *territory, log *slog.
 	if err != nil {
 		return err
 	}
+	reloads.fits, reloads.at = o.fits, pools.Graph
+	reloads.use = func(_ context.Context, t *territory) error { return pools.Use(t.graphs, time.Now()) }
 	topics := publish.Topics{Prefix: o.prefix}
 	m, err := solve.NewMatcher(solve.MatcherConfig{
 		Client: publish.ClientOptions(publish.ClientConfig{Brokers: o.kafka.brokers, Log: log, Options: security}),
@@ -143,40 +179,22 @@ func runMatcher(ctx context.Context, o *matcherOptions, t *territory, log *slog.
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerMatcher(registry, m, trips)
+	reloads.count = registerMatcher(registry, matcherSource{
+		region: o.region, ready: m.Ready, stats: m.Stats, trips: trips.Stats, inForce: reloads.inForce.Load, graphs: pools.Graphs,
+	})
+	reloads.ready.Store(true)
 	server, err := telemetry.Listen(o.listen, registry, m.Ready, log)
 	if err != nil {
 		return err
 	}
+	server.Handle("POST /catalog/reload", o.operators.Only(reloads.serve))
 	log.LogAttrs(ctx, slog.LevelInfo, "matcher", slog.String("region", o.region), slog.String("address", server.Address()))
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var below errgroup.Group
 	below.Go(func() error { return pools.Run(work) })
 	below.Go(func() error { return server.Run(work) })
+	below.Go(func() error { return reloads.run(work) })
 	err = m.Run(ctx)
 	stop()
 	return errors.Join(err, below.Wait())
-}
-
-// registerMatcher makes a matcher's metrics; the labels are closed lists.
-func registerMatcher(reg prometheus.Registerer, m *solve.Matcher, trips *fleet.Trips) {
-	reg.MustRegister(
-		newEvents("milepost_matcher_requests_total", "Requests, by what became of them.", func() map[string]int64 {
-			n := m.Stats()
-			return map[string]int64{
-				"taken": n.Requests, "solved": n.Solved, "trip_miss": n.TripMisses, "failed": n.Failed, "malformed": n.Malformed,
-				"forged": n.Forged, "no_room": n.Full, "unsent": n.Unsent, "fetch_error": n.Errors,
-			}
-		}),
-		newEvents("milepost_trip_cache_lookups_total", "Look-ups of trips that a request came without.", func() map[string]int64 {
-			n := trips.Stats()
-			return map[string]int64{"hit": n.Hits, "miss": n.Misses, "mismatch": n.Mismatches}
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "milepost_matcher_in_flight", Help: "Requests that are taken and not answered."},
-			func() float64 { return float64(m.Stats().InFlight) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "milepost_trip_cache_bytes", Help: "Memory of the trips that are kept."},
-			func() float64 { return float64(trips.Stats().Bytes) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "milepost_trip_cache_trips", Help: "Trips that are kept."},
-			func() float64 { return float64(trips.Stats().Trips) }),
-	)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"milepost/internal/commit"
+	"milepost/internal/fleet"
+	"milepost/internal/fleet/catalog"
 	"milepost/internal/metrics"
+	"milepost/internal/solve"
 	"milepost/internal/stream"
 )
 
@@ -26,13 +30,35 @@ func (onePartition) Partitions() []metrics.Partition {
 // listMetrics gives each metric's name, type, labels with their values, and meaning, a line each.
 func listMetrics(t *testing.T) string {
 	t.Helper()
-	reg := prometheus.NewRegistry()
-	m := newMetrics(reg, workloadFleet)
+	worker, matcher := prometheus.NewRegistry(), prometheus.NewRegistry()
+	m := newMetrics(worker, workloadFleet)
 	m.Publisher(noLanes{})
 	m.Watch(onePartition{m})
-	families, err := reg.Gather()
-	if err != nil {
+	inForce := func() *territory {
+		return &territory{catalog: &catalog.Catalog{Regions: []catalog.Region{{ID: fleet.DefaultRegion}}}}
+	}
+	registerRemote(worker, func() solve.RemoteStats { return solve.RemoteStats{} }, inForce)
+	registerMatcher(matcher, matcherSource{
+		region: fleet.DefaultRegion, ready: func() error { return nil }, stats: func() solve.MatcherStats { return solve.MatcherStats{} },
+		trips: func() fleet.TripStats { return fleet.TripStats{} }, inForce: func() *territory { return &territory{} }, graphs: func() int { return 1 },
+	})
+	families, err := worker.Gather()
+	ofMatcher, matcherErr := matcher.Gather()
+	if err := errors.Join(err, matcherErr); err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range ofMatcher {
+		i := 0
+		for i < len(families) && families[i].GetName() < f.GetName() {
+			i++
+		}
+		if i < len(families) && families[i].GetName() == f.GetName() {
+			if families[i].GetHelp() != f.GetHelp() || families[i].GetType() != f.GetType() {
+				t.Errorf("a worker's and a matcher's %s differ", f.GetName())
+			}
+			continue
+		}
+		families = slices.Insert(families, i, f)
 	}
 	var b strings.Builder
 	for _, f := range families {

@@ -166,6 +166,7 @@ type serviceOptions struct {
 	onDataLoss                             string
 	stateRetention                         time.Duration
 	listen                                 string
+	operators                              telemetry.Operators
 	lanes, solvers, replication            int
 	rawPartitions, maxRecordBytes          int32
 	sessionTimeout, maxAge, drainGrace     time.Duration
@@ -202,7 +203,8 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.sessionTimeout, "session-timeout", 10*time.Second, "after how long without a heartbeat the group gives our partitions away")
 	fs.DurationVar(&o.drainGrace, "drain-grace", 20*time.Second, "how long a revoked or stopping partition may take to finish what is in hand")
 	fs.DurationVar(&o.maxAge, "max-age", 0, "how far an event's time may be from its record's Kafka timestamp; 0: any")
-	fs.StringVar(&o.listen, "listen", "127.0.0.1:9464", "address for /livez, /readyz and /metrics")
+	fs.StringVar(&o.listen, "listen", "127.0.0.1:9464", "address for /livez, /readyz, /metrics and what operators ask for")
+	operatorFlags(fs, &o.operators)
 	o.log.flags(fs, "info")
 }
 
@@ -290,6 +292,7 @@ func (o *serviceOptions) wrongBelow() []error {
 	note(err)
 	_, err = newLogger(streams{err: io.Discard}, o.log)
 	note(err)
+	note(checkOperators(o.operators))
 	publishing := o.publishing("worker")
 	note(publishing.Validate())
 	consuming := o.consuming("worker")

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,16 +54,16 @@ type service struct {
 	credits   *partition.Credits
 	consumer  *consumer.Consumer
 
-	fleet     fleet.Config
-	territory atomic.Pointer[territory] // in force
-	reloading sync.Mutex                // one catalog at a time
+	fleet    fleet.Config
+	reloader *reloader // has the territory in force
 }
 
 // runService builds a worker from its settings and runs it until ctx ends and it has drained. started, when set, is called with the
 // service once it is built.
 func runService(ctx context.Context, opts serviceOptions, t *territory, log *slog.Logger, started func(*service)) error {
 	s := &service{opts: opts, log: log, registry: prometheus.NewRegistry()}
-	s.territory.Store(t)
+	s.reloader = newReloader(opts.catalog, opts.profiles, t, log)
+	defer s.reloader.close()
 	if err := s.build(ctx); err != nil {
 		s.close()
 		if ctx.Err() != nil {
@@ -89,6 +87,7 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 	s.server = server
+	server.Handle("POST /catalog/reload", s.opts.operators.Only(s.reloader.serve))
 	s.log.LogAttrs(ctx, slog.LevelInfo, "health and metrics", slog.String("address", server.Address()))
 	if err := s.connectStore(ctx); err != nil {
 		return err
@@ -215,15 +214,15 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	}
 	s.metrics.watch(parts{
 		consumer: s.consumer, pipeline: s.pipeline, pools: s.pools, credits: s.credits,
-		version: func() int64 { return s.territory.Load().version() },
+		version: func() int64 { return s.reloader.inForce.Load().version() },
 	})
-	s.server.Handle("POST /catalog/reload", s.serveReload)
+	s.takeReloads()
 	return nil
 }
 
 // buildSolvers makes admission and the pools, and brings the territory into force.
 func (s *service) buildSolvers() (partition.Workload, error) {
-	t := s.territory.Load()
+	t := s.reloader.inForce.Load()
 	s.credits = partition.NewCredits(t.credits())
 	var err error
 	s.pools, err = fleet.NewPools(fleet.PoolsConfig{
@@ -261,7 +260,7 @@ func (s *service) run(ctx context.Context) error {
 	below.Go(func() error { return s.pipeline.Run(work) })
 	below.Go(func() error { return s.runRemote(work) })
 	below.Go(func() error { return s.server.Run(work) })
-	below.Go(func() error { return s.reloads(work) })
+	below.Go(func() error { return s.reloader.run(work) })
 	err := s.consumer.Run(ctx)
 	stop()
 	return errors.Join(err, below.Wait())

@@ -55,7 +55,7 @@ func (s *service) buildRemote(ctx context.Context, client publish.ClientConfig) 
 	if s.opts.solving.solver != solveRemote {
 		return nil, nil
 	}
-	err := s.patiently(ctx, "waiting for the brokers", func(ctx context.Context) error { return s.solveTopics(ctx, s.territory.Load()) })
+	err := s.patiently(ctx, "waiting for the brokers", func(ctx context.Context) error { return s.solveTopics(ctx, s.reloader.inForce.Load()) })
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +67,7 @@ func (s *service) buildRemote(ctx context.Context, client publish.ClientConfig) 
 	if err != nil {
 		return nil, usage(err)
 	}
-	s.registry.MustRegister(newEvents("milepost_solve_records_total", "Requests to matchers and replies of theirs, by what became of them.", func() map[string]int64 {
-		n := s.remote.Stats()
-		return map[string]int64{
-			"sent": n.Sent, "unsent": n.Unsent, "replied": n.Replies, "malformed": n.Malformed, "forged": n.Forged, "stray": n.Stray,
-			"fetch_error": n.Errors,
-		}
-	}))
+	registerRemote(s.registry, s.remote.Stats, s.reloader.inForce.Load)
 	return remoteSolver{s.remote}, nil
 }
 
@@ -82,16 +76,24 @@ func (s *service) solveTopics(ctx context.Context, t *territory) error {
 	if s.opts.solving.solver != solveRemote {
 		return nil
 	}
-	regions := []string{fleet.DefaultRegion}
+	regions := []publish.SolveRegion{{ID: fleet.DefaultRegion}}
 	if t.catalog != nil {
 		regions = regions[:0]
 		for i := range t.catalog.Regions {
-			regions = append(regions, t.catalog.Regions[i].ID)
+			r := &t.catalog.Regions[i]
+			regions = append(regions, publish.SolveRegion{ID: r.ID, Lanes: int32(r.Lanes)})
 		}
 	}
 	spec := s.topicsSpec()
 	spec.Create = s.opts.topics == "create"
-	return publish.EnsureSolveTopics(ctx, s.admin, spec, regions)
+	lanes, err := publish.EnsureSolveTopics(ctx, s.admin, spec, regions)
+	if err != nil || s.remote == nil {
+		return err
+	}
+	for region, n := range lanes {
+		s.remote.Expect(region, n)
+	}
+	return nil
 }
 
 // runRemote reads replies until ctx ends.

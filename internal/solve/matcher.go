@@ -68,6 +68,7 @@ func NewMatcher(cfg MatcherConfig, pool Pool) (*Matcher, error) {
 		kgo.SessionTimeout(cfg.SessionTimeout), kgo.HeartbeatInterval(min(cfg.SessionTimeout/4, 2*time.Second)),
 		// What is older than the retry time has been sent again; a bit more does no harm.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AfterMilli(time.Now().Add(-deliveryTimeout).UnixMilli())),
+		kgo.MetadataMaxAge(30*time.Second), // within which lanes that were added find readers
 		kgo.AutoCommitInterval(time.Second), kgo.FetchMaxWait(time.Second), kgo.FetchMaxBytes(16<<20),
 		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { m.joined.Store(true) }),
 	)

@@ -205,9 +205,39 @@ func (r *Remote) look(region string) {
 	}
 }
 
+// Expect tells that a region's requests have so many partitions at least. Where more than were known, they are used as soon as the
+// client sees them.
+func (r *Remote) Expect(region string, partitions int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.regions[region]; known != nil && int32(len(known.vias)) < partitions && r.ctx.Err() == nil {
+		r.wg.Go(func() { r.widen(region, partitions) })
+	}
+}
+
+func (r *Remote) widen(region string, partitions int32) {
+	topic := r.cfg.Requests(region)
+	for attempt := 0; ; attempt++ {
+		r.client.ForceMetadataRefresh()
+		ctx, cancel := context.WithTimeout(r.ctx, lookTimeout)
+		found, err := r.admin.ListTopics(ctx, topic)
+		cancel()
+		if n := int32(len(found[topic].Partitions)); err == nil && n >= partitions {
+			r.mu.Lock()
+			r.regions[region].widen(n)
+			r.mu.Unlock()
+			return
+		}
+		r.patience(attempt, "new partitions of a region's requests are not seen yet; they are looked for again", topic, err)
+		if !pause(r.ctx, backoff(attempt)) {
+			return
+		}
+	}
+}
+
 func (r *Remote) patience(attempt int, message, topic string, err error) {
 	if attempt == 1 && r.ctx.Err() == nil {
-		//nolint:sloglint // one of two literals of this package
+		//nolint:sloglint // one of three literals of this package
 		r.cfg.Log.LogAttrs(r.ctx, slog.LevelWarn, message, slog.String("topic", topic), slog.Any("err", err))
 	}
 }

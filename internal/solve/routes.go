@@ -38,6 +38,13 @@ func newRoutes(partitions int32, suspicion time.Duration) *routes {
 	return &routes{suspicion: suspicion, vias: make([]via, partitions), replicas: map[string]*seen{}}
 }
 
+// widen takes in partitions that were added.
+func (r *routes) widen(partitions int32) {
+	for int32(len(r.vias)) < partitions {
+		r.vias = append(r.vias, via{})
+	}
+}
+
 // answered notes a reply.
 func (r *routes) answered(by int32, replica string, now time.Time) {
 	if by < 0 || int(by) >= len(r.vias) {

@@ -8,7 +8,8 @@
 //	E3 Metrics are registered with a registry that is handed in, never with a global one.
 //	E4 The HTTP surface binds to loopback unless told otherwise; a taken port is an error at start, not later.
 //	E5 /readyz says which part is not ready and why.
-//	E6 A duration in a JSON log line is a string with its unit, as "1.5s".
+//	E6 What changes a process is for operators alone: programs of this machine, or who has the token; never a web page.
+//	E7 A duration in a JSON log line is a string with its unit, as "1.5s".
 //
 // Goroutines: Server.Run owns the one that serves, and returns when it has ended.
 package telemetry

@@ -22,9 +22,12 @@ type Region struct {
 	Box      *Box   // the part of the map; nil: all of it
 	Coverage []Cell
 	Overlap  []Cell
-	// For what runs matchers: the request topic's partitions, the kind of machine, and how many of them.
-	Lanes                    int
-	ResourceClass            string
+	// Lanes is how many partitions the region's request topic has, and so how many matchers can share its work; 0: as many as without a
+	// catalog.
+	Lanes int
+	// ResourceClass is the kind of machine that the region's matchers want: one that says it is of another does not serve it.
+	ResourceClass string
+	// MinReplicas and MaxReplicas bound the number of matchers; metrics and alerts compare.
 	MinReplicas, MaxReplicas int
 	// FreshnessBudget is how long after its record's Kafka timestamp an observation should be committed; 0: not measured.
 	FreshnessBudget time.Duration

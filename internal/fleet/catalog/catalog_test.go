@@ -28,7 +28,7 @@ overlap = ["dr40", "dr46"]
 lanes = 0x10
 resource_class = "big"
 min_replicas = 2
-max_replicas = 1_000
+max_replicas = 1_6
 freshness_budget = "1m30s"
 max_jobs = 10
 max_bytes = 1000
@@ -62,11 +62,11 @@ func TestParse(t *testing.T) {
 	want := &Catalog{Version: 7, Regions: []Region{
 		{
 			ID: "b", Graph: "maps/b.osm.pbf", Box: &Box{-76, 38.5, -75, 40.25}, Coverage: cells(t, "dr41", "dr44"), Overlap: cells(t, "dr40", "dr46"),
-			Lanes: 16, ResourceClass: "big", MinReplicas: 2, MaxReplicas: 1000, FreshnessBudget: 90 * time.Second, MaxJobs: 10, MaxBytes: 1000,
+			Lanes: 16, ResourceClass: "big", MinReplicas: 2, MaxReplicas: 16, FreshnessBudget: 90 * time.Second, MaxJobs: 10, MaxBytes: 1000,
 		},
 		{
 			ID: "a", Graph: "a.osm", Coverage: cells(t, "dr46"), Overlap: cells(t, "dr41", "dr40"),
-			Lanes: 1, ResourceClass: "standard", MinReplicas: 1, MaxReplicas: 1,
+			ResourceClass: "standard", MinReplicas: 1, MaxReplicas: 1,
 		},
 	}}
 	if d := cmp.Diff(want, c, cmpopts.IgnoreUnexported(Catalog{})); d != "" {
@@ -117,6 +117,8 @@ bbox = [2, 1, 1, 2]
 freshness_budget = 5
 [[region]]
 id = "all"
+lanes = 2
+min_replicas = 3
 graph = 5
 coverage = "dr45"
 [server]
@@ -145,10 +147,11 @@ f:21: cell dr41 is covered by region "A B" already, in line 5
 f:22: bbox must be west < east within 180 and south < north within 90 degrees
 f:23: freshness_budget must be a duration above 0, such as "5s" or "250ms"
 f:25: id "all" stands for all regions together
-f:26: graph must be a text
-f:27: coverage must be a list of geohash cells
-f:28: unknown table server: regions are [[region]] tables
-f:30: unknown table region.more: regions are [[region]] tables`},
+f:26: lanes is 2, below max_replicas 3: a replica more than there are lanes would get nothing to do
+f:28: graph must be a text
+f:29: coverage must be a list of geohash cells
+f:30: unknown table server: regions are [[region]] tables
+f:32: unknown table region.more: regions are [[region]] tables`},
 		"not TOML":         {"version = 1\n[[region]\n", "f:2: not TOML: "},
 		"a key twice":      {good + "id = \"c\"\n", "f:26: id is given twice, first in line 22"},
 		"version twice":    {"version = 1\n" + good, "f:3: version is given twice, first in line 1"},

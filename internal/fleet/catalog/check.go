@@ -90,12 +90,15 @@ func (p *reader) region(s *section) (r Region, coverage []int) {
 		}
 	}
 	r.Overlap = overlap
-	r.Lanes = int(f.number("lanes", 1, 1, maxLanes))
+	r.Lanes = int(f.number("lanes", 0, 1, maxLanes))
 	r.ResourceClass = f.text("resource_class", "standard", false)
 	r.MinReplicas = int(f.number("min_replicas", 1, 0, maxReplicas))
 	r.MaxReplicas = int(f.number("max_replicas", int64(max(r.MinReplicas, 1)), 1, maxReplicas))
 	if r.MaxReplicas < r.MinReplicas {
 		p.problem(s.settings["max_replicas"].line, "max_replicas is %d, below min_replicas %d", r.MaxReplicas, r.MinReplicas)
+	}
+	if r.Lanes > 0 && r.MaxReplicas > r.Lanes {
+		p.problem(s.settings["lanes"].line, "lanes is %d, below max_replicas %d: a replica more than there are lanes would get nothing to do", r.Lanes, r.MaxReplicas)
 	}
 	r.FreshnessBudget = f.duration("freshness_budget")
 	r.MaxJobs = f.number("max_jobs", 0, 1, math.MaxInt64)
