@@ -265,7 +265,9 @@ func (d *driver) submit(e partition.Commit) {
 	mail, c, observer := d.mail, e.Commit, &d.s.c.deps.Observer
 	d.s.c.deps.Pipeline.Submit(c, func(o commit.Outcome) {
 		if o.Err == nil {
-			observer.committed(e.Recorded)
+			for _, recorded := range e.Recorded {
+				observer.committed(recorded)
+			}
 		}
 		mail.post(partition.Committed{Key: c.Key, Revision: c.Revision, ID: c.ID, Position: o.Position, Err: o.Err})
 	})

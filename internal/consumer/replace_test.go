@@ -15,7 +15,7 @@ type regional struct {
 	catalog string
 }
 
-func (w regional) Open(_ partition.KeyState, o partition.Observation) partition.Opening {
+func (w regional) Open(_ partition.KeyState, o partition.Observation, _ ...partition.Observation) partition.Opening {
 	return partition.Opening{Request: []byte(o.Value.(string) + w.catalog), Region: "north", Budget: time.Nanosecond}
 }
 

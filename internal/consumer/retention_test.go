@@ -19,7 +19,7 @@ import (
 // historian is a workload whose outputs say what it knew of the key: nothing, its state, only a tail of it, or bytes that it cannot read.
 type historian struct{ tally }
 
-func (historian) Open(k partition.KeyState, _ partition.Observation) partition.Opening {
+func (historian) Open(k partition.KeyState, _ partition.Observation, _ ...partition.Observation) partition.Opening {
 	knew := "never seen"
 	switch {
 	case k.Expired:

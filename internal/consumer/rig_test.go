@@ -357,7 +357,7 @@ func (tally) Decode(r *stream.Record) (partition.Observation, error) {
 	return partition.Observation{Key: stream.Key(r.Key), Time: r.Timestamp, Record: r, Value: string(r.Value)}, nil
 }
 
-func (tally) Open(_ partition.KeyState, o partition.Observation) partition.Opening {
+func (tally) Open(_ partition.KeyState, o partition.Observation, _ ...partition.Observation) partition.Opening {
 	return partition.Opening{Request: []byte(o.Value.(string))}
 }
 

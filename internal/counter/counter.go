@@ -77,10 +77,10 @@ func (w *Workload) Decode(r *stream.Record) (partition.Observation, error) {
 	}, nil
 }
 
-// Open decides at once, or asks the solver, whose answer is nothing but its time.
-func (w *Workload) Open(_ partition.KeyState, o partition.Observation) partition.Opening {
+// Open decides at once, all that waits together, or asks the solver, whose answer is nothing but its time, one by one.
+func (w *Workload) Open(_ partition.KeyState, o partition.Observation, more ...partition.Observation) partition.Opening {
 	if w.cfg.SolveTime == 0 {
-		return partition.Opening{Local: &partition.Decision{Kind: partition.Solved}}
+		return partition.Opening{Local: &partition.Decision{Kind: partition.Solved}, Count: 1 + len(more)}
 	}
 	return partition.Opening{Request: []byte(o.Identity.OutputID(0))}
 }

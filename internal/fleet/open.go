@@ -29,7 +29,7 @@ func New(cfg Config, a *Atlas) (*Workload, error) {
 
 // Open decides an observation's way: a time that goes back and a place outside the map are terminals of the workload's own, in this
 // order; everything else is a solver's.
-func (w *Workload) Open(k partition.KeyState, o partition.Observation) partition.Opening {
+func (w *Workload) Open(k partition.KeyState, o partition.Observation, _ ...partition.Observation) partition.Opening {
 	fix, ok := o.Value.(Fix)
 	if !ok {
 		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}

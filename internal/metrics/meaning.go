@@ -39,6 +39,10 @@ func meaning(counter string) string {
 		return "Results of one identity with another content."
 	case "committed":
 		return "Observations whose outputs became durable."
+	case "commits":
+		return "Commits of those observations: several of one key that wait together have one."
+	case "narrowed":
+		return "Jobs of several observations that failed for good and were tried again in smaller ones."
 	case "terminal":
 		return "Observations that were decided without matching, within committed."
 	case "reset":

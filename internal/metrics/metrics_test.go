@@ -257,7 +257,7 @@ func (hostile) Decode(r *stream.Record) (partition.Observation, error) {
 	return partition.Observation{Key: stream.Key(r.Key), Value: string(r.Value)}, nil
 }
 
-func (hostile) Open(_ partition.KeyState, o partition.Observation) partition.Opening {
+func (hostile) Open(_ partition.KeyState, o partition.Observation, _ ...partition.Observation) partition.Opening {
 	kind := partition.Terminal
 	if o.Identity.Revision.Offset%2 == 0 {
 		kind = partition.Reset

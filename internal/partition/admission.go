@@ -81,14 +81,16 @@ func (m *Machine) openAgain(k *key) {
 // isStale reports whether a key's job was opened by a workload that is no longer in force.
 func (m *Machine) isStale(k *key) bool { return k.job.works != m.works }
 
-// measure tells of an observation that was committed past its region's budget. Nothing is ever decided by it (A16, I14).
-func (m *Machine) measure(j *job, it *item) {
-	if j.budget <= 0 || it.released || it.record.Timestamp.IsZero() {
-		return
-	}
-	if late := m.now.Sub(it.record.Timestamp.Add(j.budget)); late > 0 {
-		m.stats.Late++
-		m.emit(Late{Region: j.region, By: late})
+// measure tells of those of n observations that were committed past their region's budget. Nothing is ever decided by it (A16, I14).
+func (m *Machine) measure(j *job, it *item, n int) {
+	for ; n > 0; it, n = it.next, n-1 {
+		if j.budget <= 0 || it.released || it.record.Timestamp.IsZero() {
+			continue
+		}
+		if late := m.now.Sub(it.record.Timestamp.Add(j.budget)); late > 0 {
+			m.stats.Late++
+			m.emit(Late{Region: j.region, By: late})
+		}
 	}
 }
 

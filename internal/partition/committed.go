@@ -24,7 +24,9 @@ func (m *Machine) committed(in Committed) {
 		// publish it twice.
 		m.readAgain(k, "another prepared commit stands in the key's row", in.Err)
 	case commit.Permanent, commit.Poison:
-		m.quarantine(k, in.Err)
+		if !m.narrow(k, in.Err) {
+			m.quarantine(k, in.Err)
+		}
 	case commit.Transient, commit.Canceled:
 		if k.attempts == 0 {
 			m.warn("commit blocked", k, in.Err)
@@ -47,10 +49,11 @@ func (m *Machine) isPublished(k *key, position int64) {
 		return
 	}
 	m.countCommit(j)
-	m.measure(j, k.head)
+	n := len(j.commit.Earlier) + 1
+	m.measure(j, k.head, n)
 	if j.commit.Deferred {
-		m.makeDirty(k, &j.commit, []int64{j.commit.Revision.Offset}, j.floor)
-		m.finishHead(k, isPublic)
+		m.makeDirty(k, &j.commit, j.commit.Offsets(), j.floor)
+		m.finishHeads(k, n, isPublic)
 		m.wake(k)
 		return
 	}
@@ -69,7 +72,7 @@ func (m *Machine) isPublished(k *key, position int64) {
 		return
 	}
 	m.promoteLater(k, m.cfg.PromoteAfter)
-	m.finishHead(k, isDone)
+	m.finishHeads(k, n, isDone)
 	m.wake(k)
 }
 

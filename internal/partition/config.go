@@ -23,6 +23,8 @@ type Config struct {
 	FrontierInterval  time.Duration
 	HeartbeatInterval time.Duration
 	KeyQueue          int   // observations queued a key; further ones spill
+	Run               int   // observations of a key a job and a commit, where so many wait (F21); 1: each has its own
+	RunBytes          int64 // the same in bytes, of their records and of their outputs
 	Jobs              int   // jobs in flight a partition
 	WindowRecords     int   // records in hand a partition; full: pause, resume at half
 	WindowBytes       int64 // the same in bytes
@@ -45,7 +47,7 @@ func DefaultConfig() Config {
 		BlockedRetry: 5 * time.Second, CommitRetryMin: 100 * time.Millisecond, CommitRetryMax: 2 * time.Second,
 		RequestRetry: 3 * time.Second, StickyRetry: 500 * time.Millisecond, ParkedResults: 4, DrainGrace: 20 * time.Second, PromoteAfter: time.Second,
 		FrontierEvery: 64, FrontierInterval: time.Second, HeartbeatInterval: time.Second,
-		KeyQueue: 256, Jobs: 1024, WindowRecords: 8192, WindowBytes: 64 << 20, MaxAhead: 200_000,
+		KeyQueue: 256, Run: 64, RunBytes: 1 << 20, Jobs: 1024, WindowRecords: 8192, WindowBytes: 64 << 20, MaxAhead: 200_000,
 		RefetchRecords: 1024, RestoreBatch: 500, Restores: 4, QuarantineBound: 10_000,
 		PersistCommits: 16, PersistAfter: 2 * time.Second, Persists: 32,
 	}
@@ -73,6 +75,8 @@ func (c Config) Validate() error {
 		{"frontier interval", int64(c.FrontierInterval), int64(time.Millisecond)},
 		{"heartbeat interval", int64(c.HeartbeatInterval), int64(time.Millisecond)},
 		{"key queue", int64(c.KeyQueue), 1},
+		{"run", int64(c.Run), 1},
+		{"run bytes", c.RunBytes, 1},
 		{"jobs", int64(c.Jobs), 1},
 		{"window records", int64(c.WindowRecords), 2},
 		{"window bytes", c.WindowBytes, 1 << 10},

@@ -17,7 +17,8 @@ func (m *Machine) answered(k *key, in *Result) {
 	k.attempts = 0
 	k.sticky = nil
 	if in.Replica != "" && in.Decision.Kind == Solved {
-		k.sticky = &sticky{replica: in.Replica, revision: in.Revision}
+		last := k.nth(min(k.job.run, 1+len(in.Decision.More)) - 1)
+		k.sticky = &sticky{replica: in.Replica, revision: last.obs.Identity.Revision}
 	}
 	k.job.decision, k.job.decided = in.Decision, true
 	m.decide(k)
@@ -27,7 +28,9 @@ func (m *Machine) answered(k *key, in *Result) {
 func (m *Machine) solverFailed(k *key, err error) {
 	switch commit.ClassOf(err) {
 	case commit.Permanent, commit.Poison:
-		m.quarantine(k, err)
+		if !m.narrow(k, err) {
+			m.quarantine(k, err)
+		}
 	case commit.Fenced:
 		m.fenced(err)
 	case commit.Transient, commit.Canceled, commit.Conflict, commit.Busy:
@@ -43,27 +46,32 @@ func (m *Machine) solverFailed(k *key, err error) {
 	}
 }
 
-// decide plans the head's decision and hands the commit in.
+// decide plans the job's decision and hands the commit in.
 func (m *Machine) decide(k *key) {
-	j, obs := k.job, k.head.obs
+	j := k.job
 	m.timers.remove(k)
-	plan, err := j.work.Plan(m.state(k), obs, j.decision)
-	if err == nil && plan.Next.Revision != obs.Identity.Revision {
-		err = fmt.Errorf("planned revision %s is not the observation's", plan.Next.Revision)
-	}
+	plan, err := m.plan(k)
 	if j.rebuild && err == nil {
 		m.rebuilt(k, plan, nil)
 		return
 	}
 	if err != nil {
-		m.quarantine(k, fmt.Errorf("plan %s: %w: %w", obs.Identity.Revision, commit.ErrPermanent, err))
+		m.quarantine(k, fmt.Errorf("plan %s: %w: %w", k.head.obs.Identity.Revision, commit.ErrPermanent, err))
 		return
 	}
 	j.commit = commit.NewCommit(m.tenure, k.name, k.checkpoint.Revision, plan)
 	// What is released from quarantine is prepared in either mode: its row there leaves when it becomes current (H10).
 	j.commit.Deferred = m.cfg.Deferred && !k.head.released
-	j.terminal, j.reset = plan.Terminal, plan.Reset
 	m.compose(k)
+}
+
+// planOne is the workload's plan of one observation.
+func (j *job) planOne(k KeyState, o Observation, d Decision) (commit.Plan, error) {
+	p, err := j.work.Plan(k, o, d)
+	if err == nil && p.Next.Revision != o.Identity.Revision {
+		return p, fmt.Errorf("planned revision %s is not the observation's", p.Next.Revision)
+	}
+	return p, err
 }
 
 // deadLetter commits the head, a poison record, as its dead letter.
@@ -88,9 +96,13 @@ func (m *Machine) compose(k *key) {
 
 func (m *Machine) handIn(k *key) {
 	m.enter(k, committing)
-	recorded := k.head.record.Timestamp
-	if k.head.released {
-		recorded = time.Time{} // it has waited for a person
+	var recorded []time.Time
+	it := k.head
+	for range len(k.job.commit.Earlier) + 1 {
+		if !it.released { // which has waited for a person
+			recorded = append(recorded, it.record.Timestamp)
+		}
+		it = it.next
 	}
 	m.emit(Commit{Commit: k.job.commit, Recorded: recorded})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"milepost/internal/commit"
 	"milepost/internal/stream"
@@ -13,13 +14,15 @@ import (
 // errNothingOpened is met when a workload opens neither a local decision nor a request.
 var errNothingOpened = errors.New("the workload opened nothing")
 
-// open starts the job of a key's head: the workload decides by itself, or a solver is asked.
+// open starts the job of a key's head and of what follows it at once: the workload decides by itself, or a solver is asked.
 func (m *Machine) open(k *key) {
-	o := m.work.Open(m.state(k), k.head.obs)
+	run := m.run(k)
+	o := m.work.Open(m.state(k), run[0], run[1:]...)
 	if k.job == nil {
 		k.job = &job{}
 	}
 	j := k.job
+	j.run, j.local = min(max(o.Count, 1), len(run)), o.Local != nil
 	j.work, j.works, j.region, j.budget = m.work, m.works, o.Region, o.Budget
 	j.rebuild = m.rebuilds(k)
 	if o.Local != nil {
@@ -33,7 +36,7 @@ func (m *Machine) open(k *key) {
 		m.quarantine(k, fmt.Errorf("open %s: %w: %w", k.head.obs.Identity.Revision, commit.ErrPermanent, errNothingOpened))
 		return
 	}
-	id := jobID(k.name, k.head.obs.Identity.Revision, k.checkpoint.Revision, o.Request)
+	id := jobID(k.name, k.head.obs.Identity.Revision, k.base().Revision, o.Request)
 	if j.decided && j.id == id {
 		// The result whose commit failed is that of this very job: no second solve (A12).
 		m.startJob(j)
@@ -61,7 +64,7 @@ func (m *Machine) send(k *key) {
 	wait := m.cfg.RequestRetry
 	j.cached = len(j.short) > 0
 	if j.cached {
-		e.Request, e.Replica, wait = j.short, k.sticky.replica, m.cfg.StickyRetry
+		e.Request, e.Replica, wait = j.short, k.sticky.replica, min(m.cfg.RequestRetry, m.cfg.StickyRetry*time.Duration(j.run))
 		j.short = nil
 		m.stats.Cached++
 	}
@@ -93,12 +96,28 @@ type sticky struct {
 
 // isSticky reports whether somebody may hold the trip of exactly the key's checkpoint.
 func (m *Machine) isSticky(k *key) bool {
-	return k.sticky != nil && k.loaded && k.sticky.revision == k.checkpoint.Revision
+	return k.sticky != nil && k.loaded && k.sticky.revision == k.base().Revision
+}
+
+// base is the checkpoint over which the key's head is decided.
+func (k *key) base() commit.Checkpoint {
+	if k.partial != nil && !k.partial.state.Revision.IsZero() {
+		return k.partial.state
+	}
+	return k.checkpoint
 }
 
 func (m *Machine) state(k *key) KeyState {
-	s := KeyState{Checkpoint: k.checkpoint, Expired: k.expired, Epoch: m.tenure.Epoch, Sticky: m.isSticky(k)}
-	if at := k.checkpoint.Revision; !at.IsZero() && at.Compare(m.anew.Before) < 0 {
+	base := k.base()
+	s := m.stateOver(base)
+	s.Expired, s.Sticky = k.expired && base.Revision == k.checkpoint.Revision, m.isSticky(k)
+	return s
+}
+
+// stateOver is the state of a key that has just come to a checkpoint.
+func (m *Machine) stateOver(c commit.Checkpoint) KeyState {
+	s := KeyState{Checkpoint: c, Epoch: m.tenure.Epoch}
+	if at := c.Revision; !at.IsZero() && at.Compare(m.anew.Before) < 0 {
 		s.Anew = m.anew.Reason
 	}
 	return s

@@ -46,7 +46,7 @@
 // Checked after each step under -race and under the build tag invariants; all keys after each step in tests. A broken
 // one panics with its values and is never recovered.
 //
-//	I1  A key has at most one job, and it is its head's.
+//	I1  A key has at most one job, and it is its head's, and those' behind it that it decides with it.
 //	I2  An offset is done only when its effect is durable: published, dead-lettered, covered by the stored checkpoint,
 //	    written to quarantine, or gone from the log before it was published.
 //	I3  The frontier passes no delivered offset that is not done; what was never delivered is a gap once a higher

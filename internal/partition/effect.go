@@ -39,9 +39,8 @@ type Dispatch struct {
 // Commit hands a decision to the commit stages. Answer: Committed.
 type Commit struct {
 	Commit commit.Commit
-	// Recorded is the Kafka timestamp of the observation's record, from which the latency of its commit is measured; zero: it is
-	// not measured.
-	Recorded time.Time
+	// Recorded are the Kafka timestamps of its observations' records, from which the latency of their commit is measured.
+	Recorded []time.Time
 }
 
 // Persist makes the newest published checkpoints of keys durable (mode deferred). Answer: Persisted.

@@ -121,9 +121,7 @@ func (m *Machine) checkPhase(k *key) {
 		m.broken("P3", k, "a commit is composed: %t", j != nil && j.composed)
 	}
 	if j != nil && j.composed {
-		if want := m.revisionOf(k.head); j.commit.Revision != want {
-			m.broken("I1", k, "commit is of %s, head is %s", j.commit.Revision, want)
-		}
+		m.checkRun(k)
 		if !j.commit.NoRow && (!k.loaded || j.commit.Base != k.checkpoint.Revision || j.commit.Base.Compare(j.commit.Revision) >= 0) {
 			m.broken("I5", k, "commit of %s is over %s, checkpoint is %s, loaded %t", j.commit.Revision, j.commit.Base, k.checkpoint.Revision, k.loaded)
 		}
@@ -143,8 +141,28 @@ func (m *Machine) checkPhase(k *key) {
 	if k.phase == solving && j.cached && !m.isSticky(k) {
 		m.broken("P10", k, "a request without the trip is out over %s, sticky is %+v", k.checkpoint.Revision, k.sticky)
 	}
-	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.asked == 0 && k.published == nil && k.dirty == nil && k.foreign < 0) {
+	if k.listed != (k.phase == idle && len(k.spill) == 0 && k.asked == 0 && k.published == nil && k.dirty == nil && k.partial == nil && k.foreign < 0) {
 		m.broken("P7", k, "listed for eviction: %t", k.listed)
+	}
+}
+
+// checkRun holds a commit's observations against the head and those behind it.
+func (m *Machine) checkRun(k *key) {
+	it := k.head
+	for i, offset := range k.job.commit.Earlier {
+		if it == nil || it.record.Offset != offset || it.poison != nil || it.released {
+			m.broken("I1", k, "commit of %v is not of what is queued: number %d is %+v", k.job.commit.Offsets(), i, it)
+		}
+		it = it.next
+	}
+	if it == nil {
+		m.broken("I1", k, "commit is of %v, %d are queued", k.job.commit.Offsets(), k.queued)
+	}
+	if want := m.revisionOf(it); k.job.commit.Revision != want {
+		m.broken("I1", k, "commit is of %s, queued is %s", k.job.commit.Revision, want)
+	}
+	if n := len(k.job.commit.Earlier) + 1; n > k.job.run && !k.job.commit.NoRow {
+		m.broken("I1", k, "commit is of %d observations, its job of %d", n, k.job.run)
 	}
 }
 
@@ -199,6 +217,13 @@ func (m *Machine) checkAll() {
 			}
 			for _, u := range d.waiting {
 				if m.tracker.look(u.offset) == isPublic {
+					public++
+				}
+			}
+		}
+		if p := k.partial; p != nil {
+			for _, offset := range m.rebuild[k.name][0].Entry.Offsets[:p.taken] {
+				if m.tracker.look(offset) == isPublic {
 					public++
 				}
 			}

@@ -50,7 +50,7 @@ type item struct {
 	counted  bool // its delivery has had its verdict in the statistics
 }
 
-// job is what is held for a key's head while it is being decided and committed.
+// job is what is held for a key's head, and for those behind it that it decides with it, while they are being decided and committed.
 type job struct {
 	id       JobID
 	request  []byte // nil for a local decision, and once a result begins to commit
@@ -67,7 +67,9 @@ type job struct {
 	counted  bool  // takes a place of Config.Jobs
 	floor    int64 // the ledger floor that holds while the commit is on its way
 
-	terminal, reset string // of the plan, for the statistics
+	run     int       // observations that it was opened for, from the head
+	local   bool      // the workload decided it: the same about each of them
+	planned []planned // of each one planned, for the statistics
 
 	work   Workload // that opened it, and will plan it
 	works  int      // Machine.works then
@@ -75,6 +77,9 @@ type job struct {
 	budget time.Duration
 	credit *credit // its admission, or its place in the line; nil: it needs none
 }
+
+// planned is what a plan says of itself.
+type planned struct{ terminal, reset string }
 
 // published is a key's commit that is published and not known to be promoted.
 type published struct {
@@ -103,8 +108,11 @@ type key struct {
 	parked     []Result        // that came before their job, oldest first
 	discarded  stream.Revision // with loaded: what is at or below it was discarded
 	setAside   int             // observations written to quarantine by this machine
-	foreign    int64           // floor to hold for a foreign prepared commit; -1 none
-	hold       int64           // floor that the key holds, while holdAt >= 0
+	partial    *partial        // the first entry of rebuild, begun and not at its end
+	narrow     int             // observations a job, up to the offset narrowTo: more failed; 0: no bound
+	narrowTo   int64
+	foreign    int64 // floor to hold for a foreign prepared commit; -1 none
+	hold       int64 // floor that the key holds, while holdAt >= 0
 
 	idleSince    time.Time
 	due          time.Time
@@ -208,7 +216,7 @@ func (m *Machine) enter(k *key, p phase) {
 
 // rest lists an idle key for eviction; one of which nothing is known leaves at once.
 func (m *Machine) rest(k *key) {
-	if k.phase != idle || k.listed || k.head != nil || len(k.spill) > 0 || k.asked > 0 || k.published != nil || k.dirty != nil || k.foreign >= 0 {
+	if k.phase != idle || k.listed || k.head != nil || len(k.spill) > 0 || k.asked > 0 || k.published != nil || k.dirty != nil || k.partial != nil || k.foreign >= 0 {
 		return
 	}
 	if !k.loaded && !k.quarantined {

@@ -157,7 +157,7 @@ func (s *sim) answer(o *owner, e Answer) {
 // judgeOperated judges a key of whose quarantined records an operator disposed: each record is published in order, discarded,
 // or a dead letter, and never two of them.
 func (s *sim) judgeOperated(k string, records []stream.Record) error {
-	published := s.world.published[stream.Key(k)]
+	published := s.world.observed[stream.Key(k)]
 	state := KeyState{}
 	for _, r := range records {
 		rev := stream.Revision{Generation: 1, Offset: r.Offset}

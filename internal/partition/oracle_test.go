@@ -35,7 +35,7 @@ func (s *sim) judge() error {
 }
 
 func (s *sim) judgeKey(k string, records []stream.Record) error {
-	published := s.world.published[stream.Key(k)]
+	published := s.world.observed[stream.Key(k)]
 	state, stopped, known := KeyState{}, false, false
 	for _, r := range records {
 		word := string(r.Value)
@@ -101,7 +101,7 @@ func (s *sim) mayDiverge(k string) bool {
 	if s.mode == prepared {
 		return false
 	}
-	for _, c := range s.world.published[stream.Key(k)] {
+	for _, c := range s.world.observed[stream.Key(k)] {
 		if s.world.compacted[c.Revision.Offset] {
 			return true
 		}

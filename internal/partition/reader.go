@@ -151,6 +151,13 @@ func (m *Machine) verdict(k *key, it *item) {
 	}
 }
 
+// finishHeads lets a key's head and those behind it go: they are done together.
+func (m *Machine) finishHeads(k *key, n int, as mark) {
+	for range n {
+		m.finishHead(k, as)
+	}
+}
+
 // finishHead lets a key's head go: it is done.
 func (m *Machine) finishHead(k *key, as mark) {
 	it := k.pop()

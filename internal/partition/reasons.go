@@ -140,11 +140,17 @@ func (m *Machine) poisoned(p *commit.PoisonError) {
 	m.because("poison", known(m.cfg.Reasons.poison(), p.Reason, Unlisted))
 }
 
-// countCommit counts a durable commit, and within it the terminal that it is and the reset that it carries. The reset may be
-// one that the restore left, riding on any decision.
+// countCommit counts a durable commit with its observations, and within them the terminals that they are and the resets that they carry. A
+// reset may be one that the restore left, riding on any decision.
 func (m *Machine) countCommit(j *job) {
+	m.stats.Commits++
+	for _, t := range j.planned {
+		m.countCommitted(j, t.terminal, t.reset)
+	}
+}
+
+func (m *Machine) countCommitted(j *job, terminal, reset string) {
 	m.stats.Committed++
-	terminal, reset := j.terminal, j.reset
 	switch j.decision.Kind {
 	case Terminal:
 		terminal = cmp.Or(terminal, j.decision.Reason, Internal)

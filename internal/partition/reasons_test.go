@@ -19,7 +19,7 @@ func (w talkative) Decode(r *stream.Record) (Observation, error) {
 	return w.toy.Decode(r)
 }
 
-func (w talkative) Open(k KeyState, o Observation) Opening {
+func (w talkative) Open(k KeyState, o Observation, _ ...Observation) Opening {
 	switch o.Identity.Revision.Offset % 3 {
 	case 0:
 		return Opening{Local: &Decision{Kind: Terminal, Reason: o.Value.(string)}}

@@ -132,7 +132,7 @@ func (m *Machine) load(k *key, row *commit.Restored) {
 func (m *Machine) headCovered(k *key) {
 	it := k.head
 	if j := k.job; j != nil {
-		if j.attempt && j.commit.Revision == k.checkpoint.Revision && j.commit.Revision == it.obs.Identity.Revision {
+		if j.attempt && j.commit.Revision == k.checkpoint.Revision && j.isOf(it) {
 			m.countCommit(j)
 		}
 		m.endJob(j)
@@ -145,6 +145,14 @@ func (m *Machine) headCovered(k *key) {
 		m.suppress(Covered)
 	}
 	m.finishHead(k, isDone)
+}
+
+// isOf reports whether the job's commit begins with an observation.
+func (j *job) isOf(it *item) bool {
+	if len(j.commit.Earlier) > 0 {
+		return j.commit.Earlier[0] == it.record.Offset
+	}
+	return j.commit.Revision == it.obs.Identity.Revision
 }
 
 // standsThere is met when another prepared commit stands in the key's row: it is never overwritten, it is finished first.

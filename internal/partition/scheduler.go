@@ -61,6 +61,7 @@ func (m *Machine) next(k *key) {
 		// It stood behind a poison record when the row was read.
 		m.headCovered(k)
 		m.wake(k)
+	case m.skip(k):
 	case m.rebuilds(k):
 		m.open(k)
 	case k.quarantined && (!k.head.released || k.errand == nil):

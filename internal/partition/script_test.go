@@ -156,6 +156,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 func (s *script) start(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	cfg := DefaultConfig()
+	cfg.Run = 1 // what runs of several do has stories of its own
 	start := Start{Tenure: toyTenure(4), Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}, LeaderEpoch: -1}}
 	bounds, bounded := DefaultCreditsConfig(), false
 	bound := func(to *int64, n int) { *to, bounded = int64(n), true }
@@ -211,6 +212,10 @@ func (s *script) start(t *testing.T, d *datadriven.TestData) {
 			}
 		case "key-queue":
 			cfg.KeyQueue = n()
+		case "run":
+			cfg.Run = n()
+		case "run-bytes":
+			cfg.RunBytes = int64(n())
 		case "deferred":
 			cfg.Deferred = true
 		case "persists":
@@ -646,7 +651,7 @@ func (s *script) view() string {
 func (s *script) stats() string {
 	var all []string
 	for name, n := range s.m.stats.All() {
-		if n != 0 {
+		if n != 0 && (name != "commits" || n != s.m.stats.Committed) {
 			told := fmt.Sprintf("%s=%d", name, n)
 			if name == "rejected" {
 				told += s.rejections()

@@ -36,17 +36,28 @@ func (toy) Decode(r *stream.Record) (Observation, error) {
 	return Observation{Key: stream.Key(r.Key), Time: r.Timestamp, Value: word}, nil
 }
 
-func (w toy) Open(k KeyState, o Observation) Opening {
+func (w toy) Open(k KeyState, o Observation, more ...Observation) Opening {
 	word := o.Value.(string)
+	local := strings.HasPrefix(word, "~")
+	words, count := word, 1
+	for _, next := range more {
+		w := next.Value.(string)
+		if strings.HasPrefix(w, "~") != local || w == "!o" {
+			break
+		}
+		words, count = words+" "+w, count+1
+	}
 	switch {
-	case strings.HasPrefix(word, "~"):
-		return Opening{Local: &Decision{Kind: Terminal, Reason: "local"}}
+	case local:
+		return Opening{Local: &Decision{Kind: Terminal, Reason: "local"}, Count: count}
 	case word == "!o":
 		return Opening{}
 	}
-	opening := Opening{Request: fmt.Appendf(nil, "%s%s %s", w.chart, toyState(k), word), Region: string(o.Key[:1]), Budget: w.budget}
+	opening := Opening{
+		Request: fmt.Appendf(nil, "%s%s %s", w.chart, toyState(k), words), Count: count, Region: string(o.Key[:1]), Budget: w.budget,
+	}
 	if k.Sticky && w.chart == "" {
-		opening.Short = fmt.Appendf(nil, "#%08x %s", digest(toyState(k)), word)
+		opening.Short = fmt.Appendf(nil, "#%08x %s", digest(toyState(k)), words)
 	}
 	return opening
 }
@@ -67,12 +78,36 @@ func toyState(k KeyState) string {
 	return state
 }
 
-// toySolve is the solver: a pure function of the request and of its flavour, which is what a new map is to a matcher.
-func toySolve(request []byte, flavour int) (Decision, error) {
-	if strings.HasSuffix(string(request), " !s") {
-		return Decision{}, fmt.Errorf("solve: %w", commit.ErrPermanent)
+// toySolve is the solver: a pure function of the request and of its flavour, which is what a new map is to a matcher. Of a run each word is solved
+// over the state that the one before makes; one that cannot be solved fails them all.
+func toySolve(request []byte, flavour int) (d Decision, err error) {
+	state, words, _ := strings.Cut(string(request), " ")
+	chart, state := toyChart(state)
+	d.Kind = Solved
+	before, answer := "", []byte(nil)
+	for i, word := range strings.Split(words, " ") {
+		if word == "!s" {
+			return Decision{}, fmt.Errorf("solve: %w", commit.ErrPermanent)
+		}
+		if i > 0 {
+			state = toyFold(state, before, string(answer))
+		}
+		answer = fmt.Appendf(nil, "%08x", digest(chart+state+" "+word)+uint32(flavour))
+		if before = word; i == 0 {
+			d.Answer = answer
+		} else {
+			d.More = append(d.More, answer)
+		}
 	}
-	return Decision{Kind: Solved, Answer: fmt.Appendf(nil, "%08x", digest(string(request))+uint32(flavour))}, nil
+	return d, nil
+}
+
+// toyChart parts the chart from the state of a request.
+func toyChart(s string) (chart, state string) {
+	if i := strings.LastIndex(s, "/"); i >= 0 {
+		return s[:i+1], s[i+1:]
+	}
+	return "", s
 }
 
 func (w toy) Plan(k KeyState, o Observation, d Decision) (commit.Plan, error) {

@@ -3,6 +3,7 @@ package partition
 import (
 	"bytes"
 	"errors"
+	"slices"
 )
 
 // errOtherContent is met when two results of one job differ: a solver is not what it should be.
@@ -87,7 +88,7 @@ func (m *Machine) judge(k *key, in *Result) (judgement, string) {
 	}
 	ofJob := k.job != nil && in.Revision == head && in.Job == k.job.id && in.Job != JobID{}
 	active := ofJob && k.phase == solving
-	valid := in.Err == nil && in.Decision.Kind >= Solved && in.Decision.Kind <= Reset
+	valid := in.Err == nil && in.Decision.Kind >= Solved && in.Decision.Kind <= Reset && (!active || len(in.Decision.More) < k.job.run)
 	switch {
 	case in.TripMiss:
 		if active && k.job.cached {
@@ -119,7 +120,7 @@ func (m *Machine) judge(k *key, in *Result) (judgement, string) {
 }
 
 func same(a, b Decision) bool {
-	return a.Kind == b.Kind && a.Reason == b.Reason && bytes.Equal(a.Answer, b.Answer)
+	return a.Kind == b.Kind && a.Reason == b.Reason && bytes.Equal(a.Answer, b.Answer) && slices.EqualFunc(a.More, b.More, bytes.Equal)
 }
 
 // contradicts counts a result that says otherwise than an earlier one of its job, and tells of it once a job: a

@@ -41,7 +41,8 @@ type Stats struct {
 	Coalesced, Missing                                                      int64 // Coalesced: within Deferred
 	Dispatched, Cached, TripMisses, Resent, Accepted, Parked                int64
 	Rejected, QuarantinedResults                                            int64
-	Committed, Terminals, Resets, Conflicts, Fenced, Promoted               int64 // Terminals and Resets: within Committed
+	Committed, Terminals, Resets, Conflicts, Fenced, Promoted               int64 // Committed: observations; Terminals and Resets: within it
+	Commits, Narrowed                                                       int64 // Commits: of one observation or several; Narrowed: jobs that failed and were tried in smaller ones
 	Blocked, Retried, QuarantinedKeys, QuarantinedRecords, Evicted, Spilled int64
 	Released, Discarded                                                     int64 // observations, by operators
 	Held, Late                                                              int64 // Held: jobs that had to wait for admission; Late: past their region's budget

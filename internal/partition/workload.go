@@ -14,7 +14,9 @@ type Workload interface {
 	// Open says how the observation is to be decided over the key's checkpoint: by the workload itself (Local)
 	// or by a solver (Request). A checkpoint that the workload cannot read is not an error: it becomes a pending reset
 	// (state lost) that rides on whatever commits next (A5).
-	Open(k KeyState, o Observation) Opening
+	// More are the observations that wait behind it, in order. The workload may let the same job decide as many of them as it can foresee
+	// (Opening.Count), as long as what comes of each is what jobs of one observation would have made, byte for byte (F21).
+	Open(k KeyState, o Observation, more ...Observation) Opening
 	// Plan turns a decision into outputs and the next checkpoint. Next.Revision must be the observation's. An error is
 	// of class Permanent and quarantines the key.
 	Plan(k KeyState, o Observation, d Decision) (commit.Plan, error)
@@ -56,13 +58,18 @@ type Opening struct {
 	Budget time.Duration
 	// Short is the request without the trip: the same job, for the replica that holds the trip already. Nil: there is none.
 	Short []byte
+	// Count is how many observations are decided so, from the first: Local is about each of them. 0: the first alone.
+	Count int
 }
 
-// Decision is what a solver, or the workload itself, decided about one observation.
+// Decision is what a solver, or the workload itself, decided about one observation; a solver's also about those that follow in its job.
 type Decision struct {
 	Kind   Kind
 	Reason string // of a terminal or a reset: from the workload's closed list
 	Answer []byte // of a solver: the workload's own encoding
+	// More are a solver's answers about the observations that follow in the job's run, in order, if it is Solved. There may be fewer than there
+	// are observations: the rest is opened anew.
+	More [][]byte
 }
 
 // Kind is the kind of a decision.

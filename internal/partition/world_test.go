@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"milepost/internal/commit"
@@ -19,7 +20,8 @@ type world struct {
 	base   int64   // positions below are deleted
 	saved  commit.FrontierWrite
 	// What was ever published, for the oracle.
-	published map[stream.Key][]commit.Commit
+	published map[stream.Key][]commit.Commit // as they were handed in
+	observed  map[stream.Key][]commit.Commit // the same by observation
 	dead      map[int64]int
 	aside     map[int64]int
 	discarded map[int64]bool
@@ -48,7 +50,7 @@ type entry struct {
 
 func newWorld(fault func(string, ...any)) *world {
 	return &world{
-		rows: map[stream.Key]*row{}, published: map[stream.Key][]commit.Commit{}, dead: map[int64]int{}, discarded: map[int64]bool{},
+		rows: map[stream.Key]*row{}, published: map[stream.Key][]commit.Commit{}, observed: map[stream.Key][]commit.Commit{}, dead: map[int64]int{}, discarded: map[int64]bool{},
 		aside: map[int64]int{}, compacted: map[int64]bool{}, fault: fault,
 		saved: commit.FrontierWrite{Frontier: stream.Frontier{Next: stream.Revision{Generation: 1}, LeaderEpoch: -1}},
 	}
@@ -105,12 +107,37 @@ func (w *world) stands(c commit.Commit) bool {
 }
 
 func (w *world) isPublished(k stream.Key, rev stream.Revision) bool {
-	for _, c := range w.published[k] {
+	for _, c := range slices.Backward(w.observed[k]) { // asked for are the latest ones
 		if c.Revision == rev {
 			return true
 		}
 	}
 	return false
+}
+
+// byObservation parts a commit by the identities of its outputs.
+func byObservation(c commit.Commit) []commit.Commit {
+	var parts []commit.Commit
+	for _, offset := range c.Offsets() {
+		p := c
+		p.Revision.Offset, p.Outputs = offset, nil
+		for _, o := range c.Outputs {
+			if strings.HasPrefix(header(o, stream.HeaderID), fmt.Sprintf("raw/1/3/%d/", offset)) {
+				p.Outputs = append(p.Outputs, o)
+			}
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+func header(o commit.Output, name string) string {
+	for _, h := range o.Headers {
+		if h.Key == name {
+			return string(h.Value)
+		}
+	}
+	return ""
 }
 
 // publish is one transaction of one commit under an epoch.
@@ -125,6 +152,7 @@ func (w *world) publish(t *commit.Tenure, c commit.Commit) (position int64, err 
 			w.fault("%s of %q is published over %s, the last one is %s (I5)", c.Revision, c.Key, c.Base, all[len(all)-1].Revision)
 		}
 		w.published[c.Key] = append(w.published[c.Key], c)
+		w.observed[c.Key] = append(w.observed[c.Key], byObservation(c)...)
 	}
 	w.ledger = append(w.ledger, entry{Entry: commit.EntryOf(&c, nil), key: c.Key, rev: c.Revision, noRow: c.NoRow}, entry{marker: true})
 	return w.base + int64(len(w.ledger)) - 2, nil
@@ -145,8 +173,11 @@ func (w *world) persist(p commit.Persist) error {
 		return &commit.ConflictError{Key: p.Key, Want: p.Base, Actual: r.current.Revision}
 	}
 	is := false
-	for _, c := range w.published[p.Key] {
-		is = is || c.Revision == p.Next.Revision && (string(c.Next.State) == string(p.Next.State) || garbled(p.Next))
+	for _, c := range slices.Backward(w.published[p.Key]) {
+		if is {
+			break
+		}
+		is = c.Revision == p.Next.Revision && (string(c.Next.State) == string(p.Next.State) || garbled(p.Next))
 	}
 	if !is {
 		w.fault("persist of %s of %q, state %s, which is not what was published (I6)", p.Next.Revision, p.Key, p.Next.State)
@@ -212,6 +243,10 @@ func (w *world) finish(t *commit.Tenure, k stream.Key) error {
 	}
 	if !w.inLedger(k, r.prepared.Revision) {
 		if w.cursed(*r.prepared) {
+			if len(r.prepared.Earlier) > 0 {
+				r.prepared = nil // taken out of the row
+				return nil
+			}
 			return fmt.Errorf("publish: %w", commit.ErrPermanent)
 		}
 		if _, err := w.publish(t, *r.prepared); err != nil {
@@ -305,7 +340,12 @@ func (w *world) cursed(c commit.Commit) bool {
 	if w.mended && w.dead[c.Revision.Offset] == 0 || c.NoRow || len(c.Outputs) == 0 {
 		return false
 	}
-	return strings.HasPrefix(string(c.Outputs[len(c.Outputs)-1].Value), "!c")
+	for _, o := range c.Outputs {
+		if strings.HasPrefix(string(o.Value), "!c") {
+			return true
+		}
+	}
+	return false
 }
 
 // lose lets the log lose observations that are not done, before a new owner reads them: published ones too.
