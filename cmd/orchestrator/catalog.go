@@ -16,6 +16,7 @@ import (
 
 	"milepost/internal/fleet/catalog"
 	"milepost/internal/metrics"
+	"milepost/internal/roadnet"
 	"milepost/internal/telemetry"
 )
 
@@ -106,7 +107,7 @@ func (o *checked) regions(cmd *cobra.Command, path string, c *catalog.Catalog, w
 				continue
 			}
 		} else {
-			g, err := importPart(cmd.Context(), regionMap(path, &c.Regions[i]), c.Regions[i].Box, nil)
+			g, err := importPart(cmd.Context(), regionMap(path, &c.Regions[i]), c.Regions[i].Box, roadnet.ImportOptions{})
 			if err != nil {
 				problems = append(problems, fmt.Errorf("region %s: %w", r.ID, err))
 				continue

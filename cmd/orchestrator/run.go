@@ -61,14 +61,19 @@ func newLogger(io streams, o logOptions) (*slog.Logger, error) {
 	return log, usage(err)
 }
 
-// loadMap opens a road map, read by a file of profiles where that has a name, and says what came of it.
+// loadMap opens a road map for cars, read by a file of profiles where that has a name, and says what came of it.
 func loadMap(ctx context.Context, path, profiles string, log *slog.Logger) (*roadnet.Graph, error) {
+	return loadMapFor(ctx, path, profiles, 0, log)
+}
+
+// loadMapFor is loadMap for other classes of vehicles; a graph file has those that it was made for.
+func loadMapFor(ctx context.Context, path, profiles string, vehicles roadnet.Vehicles, log *slog.Logger) (*roadnet.Graph, error) {
 	began := time.Now()
 	p, err := readProfiles(profiles)
 	if err != nil {
 		return nil, err
 	}
-	graph, err := openMap(ctx, path, roadnet.ImportOptions{Profiles: p})
+	graph, err := openMap(ctx, path, roadnet.ImportOptions{Profiles: p, Vehicles: vehicles})
 	if err != nil {
 		return nil, fmt.Errorf("--map: %w", err)
 	}

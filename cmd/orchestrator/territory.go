@@ -41,18 +41,23 @@ func loadTerritory(ctx context.Context, o *serviceOptions, log *slog.Logger) (*t
 	if o.workload == workloadCounter {
 		return &territory{}, nil
 	}
-	if o.catalog == "" {
-		g, err := loadMap(ctx, o.roadMap, o.profiles, log)
+	return loadWorld(ctx, o.roadMap, o.catalog, o.profiles, 0, log)
+}
+
+// loadWorld loads a map, or a catalog and its maps, for the classes of vehicles.
+func loadWorld(ctx context.Context, roadMap, regions, profiles string, vehicles roadnet.Vehicles, log *slog.Logger) (*territory, error) {
+	if regions == "" {
+		g, err := loadMapFor(ctx, roadMap, profiles, vehicles, log)
 		if err != nil {
 			return nil, err
 		}
 		return oneMap(g), nil
 	}
-	text, c, err := readCatalog(o.catalog)
+	text, c, err := readCatalog(regions)
 	if err != nil {
 		return nil, fmt.Errorf("--catalog: %w", err)
 	}
-	return catalogLoader{path: o.catalog, profiles: o.profiles, log: log}.load(ctx, text, c)
+	return catalogLoader{path: regions, profiles: profiles, vehicles: vehicles, log: log}.load(ctx, text, c)
 }
 
 func readCatalog(path string) (text string, c *catalog.Catalog, err error) {
@@ -66,8 +71,9 @@ func readCatalog(path string) (text string, c *catalog.Catalog, err error) {
 
 // catalogLoader loads the maps of a catalog.
 type catalogLoader struct {
-	path     string // of the catalog
-	profiles string // file, empty: the default
+	path     string           // of the catalog
+	profiles string           // file, empty: the default
+	vehicles roadnet.Vehicles // none: cars
 	// at gives a graph that is at hand already, by its hash: where the same roads come out again, that one is kept. It may be nil.
 	at  func([32]byte) *roadnet.Graph
 	log *slog.Logger
@@ -94,7 +100,7 @@ func (l catalogLoader) load(ctx context.Context, text string, c *catalog.Catalog
 		}
 		g := loaded[p]
 		if g == nil {
-			if g, err = importPart(ctx, p.file, r.Box, profiles); err != nil {
+			if g, err = importPart(ctx, p.file, r.Box, roadnet.ImportOptions{Profiles: profiles, Vehicles: l.vehicles}); err != nil {
 				problems = append(problems, fmt.Errorf("region %s: %w", r.ID, err))
 				continue
 			}
@@ -125,8 +131,7 @@ func regionMap(path string, r *catalog.Region) string {
 	return filepath.Join(filepath.Dir(path), filepath.FromSlash(r.Graph))
 }
 
-func importPart(ctx context.Context, file string, box *catalog.Box, profiles *roadnet.Profiles) (*roadnet.Graph, error) {
-	opt := roadnet.ImportOptions{Profiles: profiles}
+func importPart(ctx context.Context, file string, box *catalog.Box, opt roadnet.ImportOptions) (*roadnet.Graph, error) {
 	if box != nil {
 		opt.Box = &roadnet.Box{West: box.West, South: box.South, East: box.East, North: box.North}
 	}

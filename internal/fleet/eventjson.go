@@ -8,8 +8,12 @@ import (
 )
 
 // AppendJSON appends the event's JSON form. Equal events give equal bytes (I16); DecodeEvent is its inverse.
-func (e *Event) AppendJSON(dst []byte) []byte {
-	w := jsonWriter{dst}
+func (e *Event) AppendJSON(dst []byte) []byte { return e.AppendJSONWith(dst, nil) }
+
+// AppendJSONWith is AppendJSON with another member in the place of a span's "geometry": line appends it, name and all, or nothing. Nil is
+// the member that DecodeEvent reads.
+func (e *Event) AppendJSONWith(dst []byte, line func(dst []byte, line [][2]float64) []byte) []byte {
+	w := jsonWriter{b: dst, line: line}
 	w.open()
 	w.integer("schema", int64(e.Schema))
 	w.text("id", e.ID)
@@ -53,7 +57,10 @@ func (e *Event) AppendJSON(dst []byte) []byte {
 func (e *Event) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 
 // jsonWriter appends JSON; a comma goes before every member or element but the first.
-type jsonWriter struct{ b []byte }
+type jsonWriter struct {
+	b    []byte
+	line func(dst []byte, line [][2]float64) []byte // see AppendJSONWith
+}
 
 func (w *jsonWriter) comma() {
 	if n := len(w.b); n > 0 && w.b[n-1] != '{' && w.b[n-1] != '[' {
@@ -176,7 +183,16 @@ func (w *jsonWriter) span(s *Span) {
 		}
 		w.b = append(w.b, ']')
 	}
-	if len(s.Geometry) > 0 {
+	switch {
+	case len(s.Geometry) == 0:
+	case w.line != nil:
+		w.comma()
+		if b := w.line(w.b, s.Geometry); len(b) > len(w.b) {
+			w.b = b
+		} else {
+			w.b = w.b[:len(w.b)-1] // no comma for no member
+		}
+	default:
 		w.name("geometry")
 		w.b = append(w.b, '[')
 		for _, p := range s.Geometry {

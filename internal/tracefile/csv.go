@@ -147,8 +147,7 @@ func (t *table) bind(names []string, c Columns) (column, reason string) {
 		has[ours] = true
 		t.bound = append(t.bound, binding{ours, at, ours == ColLon || ours == ColLat || ours == ColPoint || ours == ColLine})
 	}
-	t.lines = has[ColLine] && !has[ColPoint] && !(has[ColLon] && has[ColLat])
-	if t.lines {
+	if t.lines = has[ColLine] && !has[ColPoint] && (!has[ColLon] || !has[ColLat]); t.lines {
 		return "", ""
 	}
 	t.bound = slices.DeleteFunc(t.bound, func(b binding) bool { return b.ours == ColLine })

@@ -62,8 +62,8 @@ func match(tb testing.TB, g *roadnet.Graph, file string) *outputs {
 		tb.Fatal(err)
 	}
 	out := &outputs{}
-	run.AddSink(offline.NewJSON(&out.events))
-	run.AddSink(offline.NewTable(&out.table, offline.NewLocator(g), run.Settle))
+	run.AddSink(offline.NewJSON(&out.events, offline.Coordinates))
+	run.AddSink(offline.NewTable(&out.table, offline.NewLocator(roadnet.Car, g), run.Settle))
 	run.AddSink(offline.NewRoute(&out.route))
 	run.AddSink(offline.NewGeoJSON(&out.geo, run.Settle))
 	if err := run.File(f, file, tracefile.Options{}, func(e *tracefile.RowError) { tb.Errorf("refused: %v", e) }); err != nil {

@@ -79,11 +79,7 @@ func (f *feature) add(final *fleet.Final) {
 		return
 	}
 	for i := range final.Path {
-		for _, p := range final.Path[i].Geometry {
-			if n := len(f.line); n == 0 || f.line[n-1] != p {
-				f.line = append(f.line, p)
-			}
-		}
+		f.line = appendLine(f.line, final.Path[i].Geometry)
 	}
 }
 

@@ -10,16 +10,19 @@ import (
 
 // jsonLines writes the events as the matched topic has them, one a line.
 type jsonLines struct {
-	w   *bufio.Writer
-	buf []byte
+	w    *bufio.Writer
+	line func(dst []byte, line [][2]float64) []byte
+	buf  []byte
 }
 
-// NewJSON makes a sink of JSON lines.
-func NewJSON(w io.Writer) Sink { return &jsonLines{w: bufio.NewWriterSize(w, 64<<10)} }
+// NewJSON makes a sink of JSON lines; the lines of spans are written as geometry says.
+func NewJSON(w io.Writer, g Geometry) Sink {
+	return &jsonLines{w: bufio.NewWriterSize(w, 64<<10), line: g.member()}
+}
 
 // Observed writes an event.
 func (j *jsonLines) Observed(_ int64, e *fleet.Event) error {
-	j.buf = append(e.AppendJSON(j.buf[:0]), '\n')
+	j.buf = append(e.AppendJSONWith(j.buf[:0], j.line), '\n')
 	if _, err := j.w.Write(j.buf); err != nil {
 		return fmt.Errorf("write an event: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"milepost/internal/fleet"
 	"milepost/internal/fleet/offline"
+	"milepost/internal/roadnet"
 	"milepost/internal/roadnet/roadnettest"
 	"milepost/internal/tracefile"
 )
@@ -34,9 +35,9 @@ func matchText(t *testing.T, m *roadnettest.Map, opts offline.Options, text stri
 		t.Fatal(err)
 	}
 	var table, route, events, geo bytes.Buffer
-	run.AddSink(offline.NewTable(&table, offline.NewLocator(m.Graph), run.Settle))
+	run.AddSink(offline.NewTable(&table, offline.NewLocator(roadnet.Car, m.Graph), run.Settle))
 	run.AddSink(offline.NewRoute(&route))
-	run.AddSink(offline.NewJSON(&events))
+	run.AddSink(offline.NewJSON(&events, offline.Coordinates))
 	run.AddSink(offline.NewGeoJSON(&geo, run.Settle))
 	var out outcome
 	err = run.File(strings.NewReader(text), "dir/t.csv", tracefile.Options{}, func(e *tracefile.RowError) { out.refused = append(out.refused, e.Error()) })
@@ -237,10 +238,10 @@ func TestSinkErrors(t *testing.T) {
 	text := header + rows(m, "v", 0, [2]float64{100, 3}, [2]float64{300, 3}, [2]float64{500, 3})
 	for name, sink := range map[string]func(*offline.Run) offline.Sink{
 		"table": func(r *offline.Run) offline.Sink {
-			return offline.NewTable(&brokenWriter{}, offline.NewLocator(m.Graph), r.Settle)
+			return offline.NewTable(&brokenWriter{}, offline.NewLocator(roadnet.Car, m.Graph), r.Settle)
 		},
 		"route":   func(*offline.Run) offline.Sink { return offline.NewRoute(&brokenWriter{}) },
-		"events":  func(*offline.Run) offline.Sink { return offline.NewJSON(&brokenWriter{}) },
+		"events":  func(*offline.Run) offline.Sink { return offline.NewJSON(&brokenWriter{}, offline.Coordinates) },
 		"geojson": func(r *offline.Run) offline.Sink { return offline.NewGeoJSON(&brokenWriter{}, r.Settle) },
 	} {
 		run, err := offline.New(m.Graph, options())
@@ -262,7 +263,7 @@ func TestSinkErrors(t *testing.T) {
 func TestLocator(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-B(100,0)-X(200,100)-C(100,200)-A; C-Z(100,400); A-Y(-100,0); "+
 		"P(1000,0)-Q(1100,50)-R(1200,0)-U(1100,-50)-P; R-K(1400,0); P-L(900,0)")
-	l := offline.NewLocator(m.Graph)
+	l := offline.NewLocator(roadnet.Car, m.Graph)
 	for _, c := range []struct {
 		x, y     float64
 		from, to string
@@ -303,7 +304,7 @@ func TestWaitingRowsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table bytes.Buffer
-	run.AddSink(offline.NewBoundedTable(&table, offline.NewLocator(m.Graph), run.Settle, 10))
+	run.AddSink(offline.NewBoundedTable(&table, offline.NewLocator(roadnet.Car, m.Graph), run.Settle, 10))
 	if err := run.File(strings.NewReader(text), "t.csv", tracefile.Options{}, func(e *tracefile.RowError) { t.Error(e) }); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	Matcher mapmatch.Config
 	// AssumeStep is the time from one fix to the next where a file gives none; 0: such fixes are refused.
 	AssumeStep time.Duration
+	// Explain lets Run.Explanation say why; it takes about twice the time.
+	Explain bool
 }
 
 // ErrNoTime says that a fix without time was refused: there is no step to assume.
@@ -51,18 +53,20 @@ type Summary struct {
 // Run is one run over any number of files.
 type Run struct {
 	opts     Options
+	engine   *Engine
 	workload *fleet.Workload
-	solver   *fleet.Solver
 	sinks    []Sink
 	order    []stream.Key
 	vehicles map[stream.Key]*vehicle
 	offset   int64
 	summary  Summary
+	why      *mapmatch.Explanation
 }
 
 // vehicle is one vehicle's state.
 type vehicle struct {
 	checkpoint commit.Checkpoint
+	graph      [32]byte // of the open stretch
 	seq        int64
 	last       time.Time
 }
@@ -72,17 +76,22 @@ const topic = "trace"
 
 // New makes a run over a road network.
 func New(g *roadnet.Graph, opts Options) (*Run, error) {
-	opts.Fleet.Group, opts.Fleet.MatchedTopic, opts.Fleet.DeadLetterTopic = topic, topic, topic
-	w, err := fleet.New(opts.Fleet, fleet.OneMap(fleet.MapOf(g)))
+	e, err := NewEngine(OneMap(g), opts.Matcher)
 	if err != nil {
 		return nil, err
 	}
-	m, err := mapmatch.New(g, opts.Matcher)
+	return e.NewRun(opts)
+}
+
+// NewRun makes a run over the engine's world; the engine is the run's until that is closed or given up. Options.Matcher does not count.
+func (e *Engine) NewRun(opts Options) (*Run, error) {
+	opts.Fleet.Group, opts.Fleet.MatchedTopic, opts.Fleet.DeadLetterTopic = topic, topic, topic
+	w, err := fleet.New(opts.Fleet, e.world.Atlas)
 	if err != nil {
 		return nil, err
 	}
 	return &Run{
-		opts: opts, workload: w, solver: fleet.NewSolver(m, g.Hash()), vehicles: map[stream.Key]*vehicle{},
+		opts: opts, engine: e, workload: w, vehicles: map[stream.Key]*vehicle{},
 		summary: Summary{Dispositions: map[string]int64{}},
 	}, nil
 }
@@ -156,15 +165,9 @@ func (r *Run) decide(key stream.Key, v *vehicle, f *tracefile.Fix, at time.Time)
 	}
 	r.offset++
 	k := partition.KeyState{Checkpoint: v.checkpoint}
-	opening := r.workload.Open(k, o)
-	var d partition.Decision
-	if opening.Local != nil {
-		d = *opening.Local
-	} else {
-		var err error
-		if d, err = r.solver.Solve(opening.Request); err != nil {
-			return nil, fmt.Errorf("match vehicle %q: %w", key, err)
-		}
+	d, err := r.solve(v, r.workload.Open(k, o))
+	if err != nil {
+		return nil, fmt.Errorf("match vehicle %q: %w", key, err)
 	}
 	e, next, err := r.workload.Apply(k, o, d)
 	if err != nil {
@@ -173,6 +176,32 @@ func (r *Run) decide(key stream.Key, v *vehicle, f *tracefile.Fix, at time.Time)
 	v.checkpoint = next
 	return &e, nil
 }
+
+// solve decides as a worker does: by itself, or by the solver of the region's graph.
+func (r *Run) solve(v *vehicle, o partition.Opening) (partition.Decision, error) {
+	r.why = nil
+	if o.Local != nil {
+		return *o.Local, nil
+	}
+	asked, err := fleet.DecodeRequest(o.Request)
+	if err != nil {
+		return partition.Decision{}, err
+	}
+	at, err := r.engine.at(asked.Graph)
+	if err != nil {
+		return partition.Decision{}, err
+	}
+	if r.opts.Explain {
+		if r.why, err = at.explain(asked); err != nil {
+			return partition.Decision{}, err
+		}
+	}
+	v.graph = asked.Graph
+	return at.solver.Solve(o.Request)
+}
+
+// Explanation says why the newest fix was judged as it was; nil where no matcher was asked: its time goes back, or it is off the map.
+func (r *Run) Explanation() *mapmatch.Explanation { return r.why }
 
 func (r *Run) count(v *vehicle, e *fleet.Event) {
 	r.summary.Observations++
@@ -185,10 +214,14 @@ func (r *Run) count(v *vehicle, e *fleet.Event) {
 // Settle gives what would be final of a vehicle if its trace ended now; nil: nothing is open.
 func (r *Run) Settle(key stream.Key) (*fleet.Final, error) {
 	v := r.vehicles[key]
-	if v == nil {
+	if v == nil || v.graph == [32]byte{} {
 		return nil, nil
 	}
-	f, err := r.workload.End(r.solver, v.checkpoint)
+	at, err := r.engine.at(v.graph)
+	if err != nil {
+		return nil, err
+	}
+	f, err := r.workload.End(at.solver, v.checkpoint)
 	if err != nil {
 		return nil, fmt.Errorf("end the trace of vehicle %q: %w", key, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"milepost/internal/fleet"
+	"milepost/internal/mapmatch"
 	"milepost/internal/stream"
 )
 
@@ -18,6 +19,7 @@ type waiting struct {
 	bound  int
 	rows   []*row // in the input's order; those before head are written
 	head   int
+	next   *mapmatch.Explanation // of the observation that comes next; nil: nobody asked
 	open   map[string]*openRows
 }
 
@@ -35,6 +37,8 @@ type row struct {
 	place       *fleet.Place
 	segment     int64
 	lon, lat    float64 // as observed
+	clamped     bool    // vaguer than roads are sought far away
+	why         *mapmatch.Explanation
 	done        bool
 }
 
@@ -48,7 +52,7 @@ func (w *waiting) observed(seq int64, e *fleet.Event) error {
 		o = &openRows{}
 		w.open[e.Vehicle] = o
 	}
-	r := &row{vehicle: e.Vehicle, seq: seq, time: e.Time, disposition: e.Disposition, segment: e.Segment, lon: e.Lon, lat: e.Lat}
+	r := &row{vehicle: e.Vehicle, seq: seq, time: e.Time, disposition: e.Disposition, segment: e.Segment, lon: e.Lon, lat: e.Lat, clamped: e.AccuracyClamped, why: w.next}
 	if e.Closed != nil {
 		o.final(e.Closed)
 	}
