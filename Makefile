@@ -54,6 +54,12 @@ test-processors: ## the matcher's bytes from processors that fuse multiply and a
 test-integration: ## the main job on a real Kafka and Postgres: in containers, else local processes
 	$(GO) test -json -count=1 -timeout 20m -tags integration ./test/... | $(REPORT)
 
+.PHONY: failpoints
+failpoints: ## fail at each arrow of the commit protocol: 54 cells on a real Kafka and Postgres
+	@mkdir -p bin
+	$(GO) test -json -count=1 -timeout 20m -tags failpoint -parallel 6 ./test/failpoints -table $(CURDIR)/bin/failpoints.txt $(ARGS) | $(REPORT)
+	@cat bin/failpoints.txt
+
 .PHONY: sim
 sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
 	$(GO) test -json -count=1 -timeout 30m -run Sim -tags invariants ./internal/partition -seeds $(SEEDS) -seed $(SEED) | $(REPORT)
@@ -87,11 +93,13 @@ lint: ## every linter, on both builds
 	$(call tool,golangci-lint) config verify
 	$(call tool,golangci-lint) run
 	$(call tool,golangci-lint) run --build-tags nodev,invariants
+	$(call tool,golangci-lint) run --build-tags nodev,failpoint ./cmd/orchestrator ./test/...
 
 .PHONY: vet
 vet: ## go vet on every build
 	$(GO) vet -tags integration ./...
 	$(GO) vet -tags nodev,invariants ./...
+	$(GO) vet -tags nodev,failpoint ./cmd/orchestrator ./test/...
 	$(GO) vet -tags tune ./internal/mapmatch
 
 .PHONY: vuln
@@ -103,10 +111,6 @@ generate: ## protobuf code, the package table of ARCHITECTURE.md, docs/config.md
 	$(call tool,buf) generate
 	$(GO) test . -run TestArchitectureQuotesTheTable -update
 	$(GO) test ./cmd/orchestrator -run TestConfigPage -rewrite
-
-.PHONY: gallery
-gallery: ## draw the failure gallery (docs/gallery.md) anew from what the matcher does
-	$(GO) test ./internal/mapmatch -run "TestM|TestGallery" -short -count=1 -rewrite
 
 .PHONY: verify
 verify: ## generated files, go.mod and documents are up to date
@@ -143,3 +147,5 @@ nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) fuzz T=2m
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000
+	$(MAKE) failpoints ARGS=-other-protocol
+	$(GO) test -timeout 60m -run TestHistoriesAreLinearizable ./internal/pgstore -linear-rounds 3000

@@ -48,6 +48,7 @@ tail -n 3 "$logs/docker.log"
 [ -f "$MILEPOST_CI_DOCKER/env" ] && . "$MILEPOST_CI_DOCKER/env"
 stage test 20m make test
 stage integration-local 15m env MILEPOST_STACK=local make test-integration
+stage failpoints 10m make failpoints
 stage image 12m .ci/image.sh
 stage vuln 5m make vuln
 

@@ -53,6 +53,7 @@ type service struct {
 	pools     *fleet.Pools
 	credits   *partition.Credits
 	consumer  *consumer.Consumer
+	failing   failpoints
 
 	fleet    fleet.Config
 	reloader *reloader // has the territory in force
@@ -93,11 +94,14 @@ func (s *service) build(ctx context.Context) error {
 		return err
 	}
 	instance := instanceID()
+	if s.failing, err = newFailpoints(); err != nil {
+		return err
+	}
 	security, err := s.opts.kafka.client()
 	if err != nil {
 		return usage(err)
 	}
-	client := publish.ClientConfig{Brokers: s.opts.kafka.brokers, Log: s.log, Options: security}
+	client := publish.ClientConfig{Brokers: s.opts.kafka.brokers, Log: s.log, Options: append(security, s.failing.clients()...)}
 	if err := s.connectBroker(ctx, client, instance); err != nil {
 		return err
 	}
@@ -193,8 +197,9 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	if err != nil {
 		return usage(err)
 	}
-	s.pipeline = commit.NewPipeline(commit.DefaultPipelineConfig(), s.metrics.Store(s.store), s.metrics.Publisher(s.publisher))
-	ccfg := s.opts.consuming(instance)
+	store, owners := s.failing.store(s.metrics.Store(s.store)), s.failing.owners(s.store)
+	s.pipeline = commit.NewPipeline(commit.DefaultPipelineConfig(), store, s.metrics.Publisher(s.publisher))
+	ccfg := s.failing.consuming(s.opts.consuming(instance))
 	ccfg.Client = publish.ClientOptions(client)
 	remote, err := s.buildRemote(ctx, client)
 	if err != nil {
@@ -202,9 +207,9 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
 		Remote: remote,
-		Owners: s.store, Store: s.metrics.Store(s.store), Operations: s.store, Retention: s.store, Tail: s.opts.tail(), Pipeline: s.pipeline,
+		Owners: owners, Store: store, Operations: s.store, Pipeline: s.pipeline,
 		Recovery: commit.Recovery{
-			Store: s.store, Owners: s.store, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
+			Store: s.store, Owners: owners, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},
 		Formers: s.publisher, Ledger: s.publisher.Ledger(), Solver: s.solver(), Workload: workload, Admission: s.credits,
 		Membership: &s.metrics.membership, Rand: rand.Reader, Log: s.log, Observer: s.metrics.observer(s.publisher.Notify),
