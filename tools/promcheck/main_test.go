@@ -28,7 +28,7 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		`rate(milepost_committed_total[5m]`:                        "does not parse",
-		`rate(milepost_commits_total[5m])`:                         "no such metric",
+		`rate(milepost_no_such_total[5m])`:                         "no such metric",
 		`milepost_committed_total`:                                 "ask for its rate",
 		`rate(milepost_frontier[5m])`:                              "which is a gauge",
 		`milepost_keys{stat="blocked"}`:                            "has no label stat",
