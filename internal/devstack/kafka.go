@@ -44,6 +44,9 @@ type KafkaConfig struct {
 	// protocol ("SASL_SSL"). What they need stands in Settings
 	// (listener.name.secure.…); the nodes themselves go on without them.
 	Listeners map[string]string
+	// Advertise is what clients of a further listener are told to connect to, one
+	// address a node: a proxy's, say. Absent: where the node listens.
+	Advertise map[string][]string
 	// HeapMB is each node's Java heap in MiB; 0 is 512.
 	HeapMB int
 	// Logger hears about downloads and starts; nil is silent.
@@ -260,9 +263,12 @@ func (k *Kafka) properties(n *kafkaNode) string {
 		"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false",
 	}
 	for name, protocol := range k.config.Listeners {
-		at := "," + name + "://" + n.listener(name)
-		settings["listeners"] += at
-		settings["advertised.listeners"] += at
+		settings["listeners"] += "," + name + "://" + n.listener(name)
+		advertised := n.listener(name)
+		if other := k.config.Advertise[name]; len(other) >= n.id {
+			advertised = other[n.id-1]
+		}
+		settings["advertised.listeners"] += "," + name + "://" + advertised
 		settings["listener.security.protocol.map"] += "," + name + ":" + protocol
 	}
 	maps.Copy(settings, k.config.Settings)
