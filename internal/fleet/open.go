@@ -28,23 +28,28 @@ func New(cfg Config, a *Atlas) (*Workload, error) {
 }
 
 // Open decides an observation's way: a time that goes back and a place outside the map are terminals of the workload's own, in this
-// order; everything else is a solver's.
-func (w *Workload) Open(k partition.KeyState, o partition.Observation, _ ...partition.Observation) partition.Opening {
+// order; everything else is a solver's. Of the observations behind it the job takes those that go the same way: the same terminal, or plainly
+// on in the same stretch.
+func (w *Workload) Open(k partition.KeyState, o partition.Observation, more ...partition.Observation) partition.Opening {
 	fix, ok := o.Value.(Fix)
 	if !ok {
 		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}
 	}
 	j := w.judge(k, fix)
 	if j.terminal != "" {
-		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: j.terminal}}
+		d := partition.Decision{Kind: partition.Terminal, Reason: j.terminal}
+		return partition.Opening{Local: &d, Count: 1 + w.alike(k, o, d, more)}
 	}
 	asked := w.request(k, o, fix, j)
+	asked.More = w.plainly(j.region, fix, more)
 	request, err := encodeRequest(asked)
 	if err != nil { // cannot be: the key is valid UTF-8 and everything else is numbers
 		return partition.Opening{Local: &partition.Decision{Kind: partition.Terminal, Reason: TerminalInternal}}
 	}
 	r := &w.atlas.regions[j.region]
-	return partition.Opening{Request: request, Short: short(k, asked), Region: r.ID, Budget: r.FreshnessBudget}
+	return partition.Opening{
+		Request: request, Short: short(k, asked), Count: 1 + len(asked.More), Region: r.ID, Budget: r.FreshnessBudget,
+	}
 }
 
 // short gives the request without the trip, nil where nobody may hold one or the stretch begins anew.
@@ -79,7 +84,11 @@ type judgement struct {
 }
 
 func (w *Workload) judge(k partition.KeyState, fix Fix) judgement {
-	j := w.restore(k)
+	return w.judgeOver(w.restore(k), fix)
+}
+
+// judgeOver is judge once the checkpoint is read.
+func (w *Workload) judgeOver(j judgement, fix Fix) judgement {
 	if !j.state.lastEvent.IsZero() && !fix.Time.After(j.state.lastEvent) {
 		j.terminal = TerminalRegression
 	} else if n, served := w.atlas.resolve(j.state.pin, fix.Point, w.cfg.CoverageMarginM); !served {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -226,9 +227,12 @@ func (p *planner) closing(j *judgement, a *wire.SolveAnswer) error {
 	if j.closing == nil {
 		return nil
 	}
-	if a.GetClosingLost() || a.GetClosed() == nil {
+	if a.GetClosingLost() {
 		j.void()
 		return nil
+	}
+	if a.GetClosed() == nil { // it is not about this observation over this checkpoint
+		return errors.New("the answer leaves the closing stretch out")
 	}
 	points, err := finalPoints(a.GetClosed().GetFinalPoints(), j.state.nextFinal)
 	if err != nil {

@@ -32,6 +32,16 @@ type Request struct {
 	State        []byte                // matcher state to go on from; nil: a new stretch
 	StateDigest  []byte                // of the state, in a request that is without it; nil: the request is whole
 	Observation  mapmatch.Observation
+	More         []Next // that follow at once, each over the state that the one before makes
+}
+
+// last is the revision of the run's last observation, if so many of it are solved.
+func (r *Request) last(solved int) stream.Revision {
+	at := r.Identity.Revision
+	if solved > 1 {
+		at.Offset = r.More[solved-2].Offset
+	}
+	return at
 }
 
 func encodeRequest(r *Request) ([]byte, error) {
@@ -48,6 +58,9 @@ func encodeRequest(r *Request) ([]byte, error) {
 	m.StateDigest = r.StateDigest
 	if r.Seed != nil {
 		m.Seed = wireFix(r.Seed)
+	}
+	for i := range r.More {
+		m.More = append(m.More, &wire.NextFix{Offset: r.More[i].Offset, Observation: wireFix(&r.More[i].Observation)})
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -88,6 +101,14 @@ func DecodeRequest(b []byte) (*Request, error) {
 	}
 	if m.GetSeed() != nil {
 		r.Seed = new(fixOf(m.GetSeed()))
+	}
+	at := r.Identity.Revision.Offset
+	for _, next := range m.GetMore() {
+		if next.GetObservation() == nil || next.GetOffset() <= at {
+			return nil, fmt.Errorf("decode solve request: offset %d of its run is incomplete or out of order", next.GetOffset())
+		}
+		at = next.GetOffset()
+		r.More = append(r.More, Next{Offset: at, Observation: fixOf(next.GetObservation())})
 	}
 	return r, nil
 }

@@ -67,8 +67,36 @@ func (s *Solver) Solve(request []byte) (partition.Decision, error) {
 	if err != nil {
 		return partition.Decision{}, fmt.Errorf("fleet: %w: %w", commit.ErrPermanent, err)
 	}
-	s.trips.put(r, a.state)
-	return partition.Decision{Kind: partition.Solved, Answer: b}, nil
+	d := partition.Decision{Kind: partition.Solved, Answer: b}
+	state := s.run(r, a, &d)
+	s.trips.put(r, 1+len(d.More), state)
+	return d, nil
+}
+
+// maxAnswers bounds the answers of one job in bytes.
+const maxAnswers = 512 << 10
+
+// run solves the observations that follow in the request, each over the state that the one before left, and gives the last state. It stops
+// before what cannot be solved, and behind an observation that comes too late for the matcher: what follows is for a job of its own to say.
+func (s *Solver) run(r *Request, a *answer, d *partition.Decision) []byte {
+	size := len(d.Answer)
+	for i := range r.More {
+		if a.change.Disposition == mapmatch.Regressed || size >= maxAnswers {
+			break
+		}
+		next := &answer{}
+		var err error
+		if next.state, next.change, err = s.matcher.Push(a.state, r.More[i].Observation); err != nil {
+			break
+		}
+		b, err := encodeAnswer(next)
+		if err != nil {
+			break
+		}
+		d.More = append(d.More, b)
+		a, size = next, size+len(b)
+	}
+	return a.state
 }
 
 func (s *Solver) answer(r *Request) (*answer, error) {

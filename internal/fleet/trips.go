@@ -71,12 +71,12 @@ func (t *Trips) take(r *Request) []byte {
 	return found.state
 }
 
-// put keeps the state that a request's answer leaves.
-func (t *Trips) put(r *Request, state []byte) {
+// put keeps the state that the answers about so many of a request's observations leave.
+func (t *Trips) put(r *Request, solved int, state []byte) {
 	if t == nil {
 		return
 	}
-	put := &trip{key: keyOf(r), revision: r.Identity.Revision, digest: sha256.Sum256(state), state: bytes.Clone(state)}
+	put := &trip{key: keyOf(r), revision: r.last(solved), digest: sha256.Sum256(state), state: bytes.Clone(state)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e, ok := t.byKey[put.key]; ok {

@@ -94,17 +94,17 @@ func TestTripsAreBounded(t *testing.T) {
 		return r
 	}
 	for i := range 100 {
-		trips.put(at(i), make([]byte, 100))
+		trips.put(at(i), 1, make([]byte, 100))
 		if i >= 50 && trips.take(at(40)) == nil { // used all the time
 			t.Fatalf("after %d a trip in use is gone", i)
 		} else if i >= 40 {
-			trips.put(at(40), make([]byte, 100))
+			trips.put(at(40), 1, make([]byte, 100))
 		}
 	}
 	if got := trips.Stats(); got.Trips != 10 || got.Bytes != 10*each || got.Evicted < 80 {
 		t.Errorf("%+v, want 10 trips of %d bytes", got, each)
 	}
-	trips.put(at(1), make([]byte, 20*each))
+	trips.put(at(1), 1, make([]byte, 20*each))
 	if trips.take(at(1)) != nil {
 		t.Error("a trip larger than the bound is kept")
 	}

@@ -93,8 +93,11 @@ func (m *Machine) admit(r *stream.Record, again bool) {
 // decode asks the workload; whatever it says, identity and record are the machine's.
 func (m *Machine) decode(r *stream.Record) *item {
 	it := &item{record: *r, size: r.Size()}
-	obs, err := m.work.Decode(&it.record)
-	if err == nil && obs.Key == "" {
+	var obs Observation
+	var err error
+	if r.Unreadable != "" {
+		err = &commit.PoisonError{Reason: unreadable, Detail: r.Unreadable}
+	} else if obs, err = m.work.Decode(&it.record); err == nil && obs.Key == "" {
 		err = &commit.PoisonError{Reason: missingKey, Detail: "the observation has no key"}
 	}
 	if err != nil && !errors.As(err, &it.poison) {

@@ -37,6 +37,7 @@ const (
 	// Of poison records, whatever the workload says.
 	missingKey  = "missing_key"
 	undecodable = "undecodable"
+	unreadable  = "unreadable"
 
 	// Unlisted stands for a poison or reset reason that is in no list.
 	Unlisted = "unlisted"
@@ -92,7 +93,7 @@ func (l Lists) Reasons(counter string) []string {
 // poison are the workload's reasons and the machine's own.
 func (l Lists) poison() []string {
 	list := slices.Clone(l.Poison)
-	for _, own := range []string{missingKey, undecodable, Unlisted} {
+	for _, own := range []string{missingKey, undecodable, unreadable, Unlisted} {
 		list = listed(list, own)
 	}
 	return list

@@ -387,39 +387,57 @@ func (s *script) persisted(t *testing.T, d *datadriven.TestData, p Persist) Pers
 	return in
 }
 
-// rebuild makes an entry that an earlier owner left: "a@3/none/w1" is the word that key a published at offset 3 over no state, "a@4/1.3/"
-// something that no one can decide again.
+// rebuild makes an entry that an earlier owner left: "a@3/none/w1" is the word that key a published at offset 3 over no state, "a@3+4/none/w1+w2"
+// are two words in one commit, "a@4/1.3/" is something that no one can decide again.
 func (s *script) rebuild(t *testing.T, of string) commit.Rebuild {
 	t.Helper()
 	f := strings.Split(of, "/")
-	name, offset, _ := strings.Cut(f[0], "@")
-	n, err := strconv.ParseInt(offset, 10, 64)
-	if err != nil || len(f) != 3 {
-		t.Fatalf("entry %q: %v", of, err)
+	name, offsets, _ := strings.Cut(f[0], "@")
+	if len(f) != 3 {
+		t.Fatalf("entry %q", of)
 	}
 	state := KeyState{Epoch: 3}
 	if f[1] != "none" {
 		state.Checkpoint = checkpoint(t, f[1], "0:0")
 	}
-	rev := stream.Revision{Generation: 1, Offset: n}
-	plan := commit.Plan{Next: commit.Checkpoint{Revision: rev, Segment: 1}}
-	if f[2] != "" {
-		r := toyRecord(n, name, f[2])
-		o, err := toy{}.Decode(&r)
+	base, plan, words := state.Checkpoint.Revision, commit.Plan{}, strings.Split(f[2], "+")
+	for i, offset := range strings.Split(offsets, "+") {
+		n, err := strconv.ParseInt(offset, 10, 64)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("entry %q: %v", of, err)
 		}
-		o.Identity = stream.Identity{Partition: r.Partition, Revision: rev}
-		decision, err := toySolve(toy{}.Open(state, o).Request, 0)
-		if err != nil {
-			t.Fatal(err)
+		if i > 0 {
+			plan.Earlier = append(plan.Earlier, plan.Next.Revision.Offset)
 		}
-		if plan, err = (toy{}).Plan(state, o, decision); err != nil {
-			t.Fatal(err)
-		}
+		one := publishedPlan(t, state, toyRecord(n, name, words[i]))
+		plan.Next, plan.Outputs = one.Next, append(plan.Outputs, one.Outputs...)
+		state.Checkpoint = one.Next
 	}
-	c := commit.NewCommit(toyTenure(3), stream.Key(name), state.Checkpoint.Revision, plan)
-	return commit.Rebuild{Position: 10 + n, Entry: commit.EntryOf(&c, nil)}
+	c := commit.NewCommit(toyTenure(3), stream.Key(name), base, plan)
+	return commit.Rebuild{Position: 10 + c.Revision.Offset, Entry: commit.EntryOf(&c, nil)}
+}
+
+// publishedPlan decides and plans one record; one without a word is of an unknown plan.
+func publishedPlan(t *testing.T, state KeyState, r stream.Record) commit.Plan {
+	t.Helper()
+	rev := stream.Revision{Generation: 1, Offset: r.Offset}
+	if len(r.Value) == 0 {
+		return commit.Plan{Next: commit.Checkpoint{Revision: rev, Segment: 1}}
+	}
+	o, err := toy{}.Decode(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Identity = stream.Identity{Partition: r.Partition, Revision: rev}
+	decision, err := toySolve(toy{}.Open(state, o).Request, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := toy{}.Plan(state, o, decision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
 }
 
 func (s *script) handedIn(t *testing.T, name stream.Key, rev string) commit.Commit {
@@ -458,6 +476,11 @@ func (s *script) solved(t *testing.T, d *datadriven.TestData) Result {
 	}
 	if d.HasArg("differs") {
 		in.Decision.Answer = []byte("otherwise")
+	}
+	if d.HasArg("answers") { // so many, of a run
+		var n int
+		d.ScanArgs(t, "answers", &n)
+		in.Decision.More = append(in.Decision.More, in.Decision.Answer)[:n-1]
 	}
 	return in
 }
@@ -625,7 +648,11 @@ func (s *script) tellCommit(c commit.Commit) string {
 	for _, o := range c.Outputs {
 		outs = append(outs, fmt.Sprintf("%s %q", o.Topic, o.Value))
 	}
-	told := fmt.Sprintf("commit %s@%s over %s: %s", c.Key, c.Revision, c.Base, strings.Join(outs, ", "))
+	of := c.Revision.String()
+	for i := len(c.Earlier) - 1; i >= 0; i-- {
+		of = fmt.Sprintf("%d.%d %s", c.Revision.Generation, c.Earlier[i], of)
+	}
+	told := fmt.Sprintf("commit %s@%s over %s: %s", c.Key, of, c.Base, strings.Join(outs, ", "))
 	if c.NoRow {
 		told = fmt.Sprintf("commit %s@%s without a row: %s", c.Key, c.Revision, strings.Join(outs, ", "))
 	}

@@ -93,7 +93,7 @@ func encodeReply(r *reply) ([]byte, error) {
 		m.Outcome = &wire.SolveReply_Failure{Failure: &wire.SolveFailure{Permanent: r.failure.permanent, Detail: r.failure.detail}}
 	default:
 		d := r.decision
-		m.Outcome = &wire.SolveReply_Decision{Decision: &wire.SolveDecision{Kind: uint32(d.Kind), Reason: d.Reason, Answer: d.Answer}}
+		m.Outcome = &wire.SolveReply_Decision{Decision: &wire.SolveDecision{Kind: uint32(d.Kind), Reason: d.Reason, Answer: d.Answer, More: d.More}}
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -128,7 +128,7 @@ func decodeReply(b []byte) (*reply, error) {
 		if kind < uint32(partition.Solved) || kind > uint32(partition.Reset) {
 			return nil, fmt.Errorf("decode a reply: %w: kind %d", errMalformed, kind)
 		}
-		r.decision = partition.Decision{Kind: partition.Kind(kind), Reason: o.Decision.GetReason(), Answer: o.Decision.GetAnswer()}
+		r.decision = partition.Decision{Kind: partition.Kind(kind), Reason: o.Decision.GetReason(), Answer: o.Decision.GetAnswer(), More: o.Decision.GetMore()}
 	default:
 		return nil, fmt.Errorf("decode a reply: %w: no outcome", errMalformed)
 	}

@@ -25,6 +25,7 @@ func sampleReplies() []*reply {
 	}
 	return []*reply{
 		{job: of(), replica: "r", via: 5, decision: partition.Decision{Kind: partition.Solved, Answer: []byte("a")}},
+		{job: of(), replica: "r", decision: partition.Decision{Kind: partition.Solved, Answer: []byte("a"), More: [][]byte{[]byte("b"), {0}}}},
 		{job: of(), replica: "r", decision: partition.Decision{Kind: partition.Reset, Reason: "gap"}},
 		{job: of(), replica: "r", via: 5, missed: true},
 		{job: of(), replica: "r", via: 5, failure: &failure{permanent: true, detail: "no"}},

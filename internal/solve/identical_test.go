@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,22 +34,34 @@ import (
 
 const partitions = 2
 
-// A9, I16: the same input gives the same matched topic, byte for byte but for the owner's epoch, whether jobs are decided in the
-// worker's process, by one matcher that keeps trips, or by three that have no room for them.
+// A9, I16, F21: the same input gives the same matched topic, byte for byte but for the owner's epoch, whether jobs are decided in the
+// worker's process, by one matcher that keeps trips, or by three that have no room for them, and however many observations a job has.
 func TestRemoteIsIdentical(t *testing.T) {
 	graph, records := traces(t)
-	want := work(t, graph, records, nil)
+	local := &matchers{run: 1}
+	want := work(t, graph, records, local)
 	if len(want) == 0 {
 		t.Fatal("nothing came out: the test shows nothing")
 	}
-	one := &matchers{bytes: 1 << 26, n: 1}
+	long := &matchers{run: 64}
+	if d := cmp.Diff(want, work(t, graph, records, long)); d != "" {
+		t.Errorf("jobs of many in process (-one by one +in runs):\n%.2000s", d)
+	}
+	if long.jobs.Load() > local.jobs.Load()/4 {
+		t.Errorf("%d jobs with runs, %d without: the test shows little of them", long.jobs.Load(), local.jobs.Load())
+	}
+	single := &matchers{bytes: 1 << 26, n: 1, run: 1}
+	if d := cmp.Diff(want, work(t, graph, records, single)); d != "" {
+		t.Errorf("one matcher, one by one (-in process +remote):\n%.2000s", d)
+	}
+	one := &matchers{bytes: 1 << 26, n: 1, run: 7}
 	if d := cmp.Diff(want, work(t, graph, records, one)); d != "" {
 		t.Errorf("one matcher (-in process +remote):\n%.2000s", d)
 	}
-	if one.hits == 0 {
+	if single.hits == 0 || one.hits == 0 {
 		t.Error("no request went without its trip: the test shows nothing of them")
 	}
-	three := &matchers{bytes: 2_000, n: 3}
+	three := &matchers{bytes: 2_000, n: 3, run: 5}
 	if d := cmp.Diff(want, work(t, graph, records, three)); d != "" {
 		t.Errorf("three matchers (-in process +remote):\n%.2000s", d)
 	}
@@ -59,8 +72,10 @@ func TestRemoteIsIdentical(t *testing.T) {
 
 // matchers are the replicas of a run, and what they counted.
 type matchers struct {
-	n            int
-	bytes        int64 // of each one's trips
+	n            int          // 0: jobs are solved in the worker's process
+	run          int          // observations a job
+	jobs         atomic.Int64 // solved in process
+	bytes        int64        // of each one's trips
 	hits, misses int64
 }
 
@@ -171,9 +186,13 @@ func pools(t *testing.T, g *roadnet.Graph, trips *fleet.Trips) *fleet.Pools {
 	return p
 }
 
-type local struct{ *fleet.Pools }
+type local struct {
+	*fleet.Pools
+	jobs *atomic.Int64
+}
 
 func (l local) Submit(job partition.Dispatch, done func(partition.Decision, error)) bool {
+	l.jobs.Add(1)
 	return l.Pools.Submit(job.Request, done)
 }
 
@@ -225,10 +244,11 @@ func work(t *testing.T, g *roadnet.Graph, records []*kgo.Record, m *matchers) ma
 		Rand:     rand.Reader, Log: log, Observer: consumer.Observer{GroupChanged: pub.Notify},
 	}
 	var kept []*fleet.Trips
-	if m == nil {
+	cfg.Partition.Run = m.run
+	if m.n == 0 {
 		p := pools(t, g, nil)
 		below.run(p.Run)
-		deps.Solver = local{p}
+		deps.Solver = local{p, &m.jobs}
 	} else {
 		remote, err := solve.NewRemote(solve.RemoteConfig{
 			Client: opts, Raw: "raw", Requests: topics.Solve, Replies: topics.SolveReplies(), Secret: solve.Secret("s"), Log: log,
