@@ -86,6 +86,8 @@ type Record struct {
 	Key         []byte
 	Value       []byte // nil: a null value
 	Headers     []Header
+	// Unreadable says why key, value and headers could not be had, though the log has a record here. Empty: they are what they are.
+	Unreadable string
 }
 
 // Size is what the record counts against byte bounds.
