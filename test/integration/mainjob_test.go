@@ -27,6 +27,7 @@ type job struct {
 	program            string
 	raw, prefix, group string
 	dsn, roadMap       string
+	catalog            string // in place of the road map, where it is set
 	fleet              *traffic.Fleet
 	client             *kgo.Client
 }
@@ -65,9 +66,17 @@ func (j *job) worker(t *testing.T, name string, more ...string) *Process {
 	t.Helper()
 	args := append([]string{
 		"run", "--brokers", strings.Join(j.stack.Brokers, ","), "--dsn", j.dsn, "--group", j.group, "--raw", j.raw, "--prefix", j.prefix,
-		"--map", j.roadMap, "--topics", "create", "--listen", "127.0.0.1:0", "--log", "json", "--session-timeout", "6s",
-	}, more...)
-	return StartProcess(t, name, j.program, args...)
+		"--topics", "create", "--listen", "127.0.0.1:0", "--log", "json", "--session-timeout", "6s",
+	}, j.territory()...)
+	return StartProcess(t, name, j.program, append(args, more...)...)
+}
+
+// territory is what a process of the job serves.
+func (j *job) territory() []string {
+	if j.catalog != "" {
+		return []string{"--catalog", j.catalog}
+	}
+	return []string{"--map", j.roadMap}
 }
 
 // drive produces seconds of the fleet's positions, at the pace of real time, and calls at with each second that has passed.

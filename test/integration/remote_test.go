@@ -11,9 +11,9 @@ import (
 func (j *job) matcher(t *testing.T, name string, more ...string) *Process {
 	t.Helper()
 	args := append([]string{
-		"matcher", "--brokers", j.stack.Brokers[0], "--prefix", j.prefix, "--map", j.roadMap, "--listen", "127.0.0.1:0", "--log", "json",
+		"matcher", "--brokers", j.stack.Brokers[0], "--prefix", j.prefix, "--listen", "127.0.0.1:0", "--log", "json",
 		"--session-timeout", "6s", "--solver-secret", "shared",
-	}, more...)
+	}, append(j.territory(), more...)...)
 	return StartProcess(t, name, j.program, args...)
 }
 
