@@ -121,6 +121,10 @@ generate: ## protobuf code, the package table of ARCHITECTURE.md, docs/config.md
 verify: ## generated files, go.mod and documents are up to date
 	@.ci/verify.sh
 
+.PHONY: gallery
+gallery: ## draw the failure gallery (docs/gallery.md) anew from what the matcher does
+	$(GO) test ./internal/mapmatch -run "TestM|TestGallery" -short -count=1 -rewrite
+
 .PHONY: requirements
 requirements: ## which tests prove which requirement: make requirements [GROUPS=A,I,F]
 	@$(GO) run ./tools/requirements -groups "$(or $(GROUPS),$(COMPLETE))"
