@@ -18,6 +18,7 @@ done
 go mod tidy -diff || say "go.mod is not tidy: go mod tidy"
 go mod verify >/dev/null || say "a module in the cache differs from go.sum"
 go test -C tools/promcheck -count=1 ./... || say "deploy/ asks for metrics that do not exist: go test -C tools/promcheck ."
+go test -C tools/composecheck -count=1 ./... || say "docker-compose.yml or what it mounts: go test -C tools/composecheck ."
 go test -count=1 ./cmd/orchestrator -run 'TestConfigPage|TestHelp|TestMetricsList' || say "docs/config.md, help or list of metrics: make generate, or -rewrite"
 go test -count=1 . || say "the rules of arch_test.go and docs_test.go"
 if ! make requirements >"$scratch/requirements"; then

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
@@ -93,5 +95,16 @@ func TestAlertsFire(t *testing.T) {
 			script := fmt.Sprintf("load 1m\n  %s\n\neval instant at 10m %s\n  %s\n", c.series, alertExpr(t, c.alert), c.want)
 			promqltest.RunTest(t, script, promqltest.NewTestEngine(t, false, 5*time.Minute, 1000))
 		})
+	}
+}
+
+// A20: Prometheus takes its configuration, and evaluates the alerts at least as often as they could miss what they are about.
+func TestPrometheusConfig(t *testing.T) {
+	c, err := config.LoadFile("../../deploy/prometheus/prometheus.yml", false, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.RuleFiles) != 1 || len(c.ScrapeConfigs) != 1 || time.Duration(c.GlobalConfig.EvaluationInterval) > time.Minute {
+		t.Errorf("rules %v, %d scrapes, evaluated every %s", c.RuleFiles, len(c.ScrapeConfigs), c.GlobalConfig.EvaluationInterval)
 	}
 }
