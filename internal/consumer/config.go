@@ -76,7 +76,10 @@ type Config struct {
 	PollRecords  int   // a poll
 	InboxRecords int   // handed to a worker and not yet taken; beyond: pause, resume at half
 	FetchBytes   int32 // a fetch response
-	FetchMaxWait time.Duration
+	// InflatedBytes is what one compressed batch of records, and what those of a poll, may come to: a batch beyond it is unreadable, its
+	// records are dead letters; what comes after is fetched again.
+	InflatedBytes int
+	FetchMaxWait  time.Duration
 
 	Partition partition.Config
 	// Client are the options that every client shares: brokers, security, logger.
@@ -92,7 +95,7 @@ func DefaultConfig() Config {
 		AcquireTimeout: 5 * time.Second, AcquireRetryMin: 100 * time.Millisecond, AcquireRetryMax: 10 * time.Second,
 		AcquireGiveUp: 5 * time.Minute, RequestTimeout: 15 * time.Second, StuckAfter: 2 * time.Minute,
 		HintInterval: 5 * time.Second, FloorInterval: 30 * time.Second,
-		PollRecords: 4096, InboxRecords: 16384, FetchBytes: 16 << 20, FetchMaxWait: 500 * time.Millisecond,
+		PollRecords: 4096, InboxRecords: 16384, FetchBytes: 16 << 20, InflatedBytes: 64 << 20, FetchMaxWait: 500 * time.Millisecond,
 		Partition: partition.DefaultConfig(),
 	}
 }
@@ -134,6 +137,7 @@ func (c *Config) Validate() error {
 		{"poll records", int64(c.PollRecords), 1},
 		{"inbox records", int64(c.InboxRecords), 2},
 		{"fetch bytes", int64(c.FetchBytes), 1},
+		{"inflated bytes", int64(c.InflatedBytes), 1 << 10},
 	} {
 		if l.got < l.min {
 			return fmt.Errorf("consumer: %s is %d, must be at least %d", l.name, l.got, l.min)

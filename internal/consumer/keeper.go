@@ -159,9 +159,10 @@ func (s *session) workerEnded(w *worker) {
 func stoppedForGood(err error) bool {
 	var (
 		outside  *RangeError
+		too      *UnreadableError
 		diverged *commit.DivergedError
 	)
-	return errors.As(err, &outside) || errors.As(err, &diverged)
+	return errors.As(err, &outside) || errors.As(err, &too) || errors.As(err, &diverged)
 }
 
 // askSeek makes the poller seek the worker's partition to its expected offset.

@@ -28,6 +28,7 @@ func (s *session) poll(intake context.Context) {
 		}
 		s.mu.Unlock()
 		fetches := s.client.PollRecords(ctx, s.c.cfg.PollRecords)
+		s.inflater.polled()
 		s.mu.Lock()
 		s.wakePoll = nil
 		s.mu.Unlock()
@@ -79,16 +80,19 @@ func (s *session) seek() {
 	}
 }
 
-// fetchErrors handles what a poll brought besides records: an offset outside the log stops that partition; anything else is
-// returned, to be waited out.
+// fetchErrors handles what a poll brought besides records: an offset outside the log stops that partition, an unreadable batch is
+// skipped; anything else is returned, to be waited out.
 func (s *session) fetchErrors(fetches kgo.Fetches) error {
 	var worst error
 	fetches.EachError(func(topic string, n int32, err error) {
 		var loss *kgo.ErrDataLoss
+		var bomb *kgo.ErrDecompressTooLarge
 		switch {
-		case errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
+		case errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed), errors.Is(err, errInflated):
 		case topic != s.c.cfg.Topic:
 			worst = err
+		case errors.As(err, &bomb):
+			s.skipUnreadable(bomb)
 		case errors.As(err, &loss):
 			s.outOfRange(n, &RangeError{Partition: s.name(n), Frontier: loss.ConsumedTo, LogEnd: loss.ResetTo})
 		case errors.Is(err, kerr.OffsetOutOfRange):

@@ -18,10 +18,11 @@ const refetchSkip = 2000
 // refetcher reads one partition by offset. It has a client of its own, made at the first request, so that neither a paused
 // partition nor the group's buffers stand in its way. One request runs at a time.
 type refetcher struct {
-	w      *worker
-	turn   chan struct{} // capacity 1: who holds it uses the fields below
-	client *kgo.Client
-	wanted []int64 // ascending, what is still to come
+	w        *worker
+	turn     chan struct{} // capacity 1: who holds it uses the fields below
+	client   *kgo.Client
+	inflater *inflater // the client's
+	wanted   []int64   // ascending, what is still to come
 }
 
 func newRefetcher(w *worker) *refetcher { return &refetcher{w: w, turn: make(chan struct{}, 1)} }
@@ -79,11 +80,15 @@ func (r *refetcher) begin() error {
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.KeepControlRecords(), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMaxBytes(cfg.FetchBytes), kgo.FetchMaxPartitionBytes(max(cfg.FetchBytes/4, 1)), kgo.FetchMaxWait(100*time.Millisecond),
 	)
-	client, err := kgo.NewClient(opts...)
+	inflater, err := newInflater(cfg.InflatedBytes)
+	if err != nil {
+		return err
+	}
+	client, err := kgo.NewClient(append(opts, kgo.WithDecompressor(inflater))...)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	r.client = client
+	r.client, r.inflater = client, inflater
 	return nil
 }
 
@@ -95,8 +100,14 @@ func (r *refetcher) seek() {
 // read takes one fetch. What lies below a record that came, and did not come, the log no longer has.
 func (r *refetcher) read(ctx context.Context, in *partition.Arrived) error {
 	fetches := r.client.PollRecords(ctx, 1000)
+	r.inflater.polled()
 	var failed error
-	fetches.EachError(func(_ string, _ int32, err error) { failed = err })
+	var bomb *kgo.ErrDecompressTooLarge
+	fetches.EachError(func(_ string, _ int32, err error) {
+		if !errors.As(err, &bomb) && !errors.Is(err, errInflated) {
+			failed = err
+		}
+	})
 	if failed != nil {
 		return failed
 	}
@@ -117,8 +128,26 @@ func (r *refetcher) read(ctx context.Context, in *partition.Arrived) error {
 		}
 		in.Records = append(in.Records, record(r.w.tenure.Partition, k))
 	})
-	if len(r.wanted) > 0 && last >= 0 && r.wanted[0]-last > refetchSkip {
+	switch {
+	case bomb != nil:
+		r.unreadable(bomb, in)
+	case len(r.wanted) > 0 && last >= 0 && r.wanted[0]-last > refetchSkip:
 		r.seek()
 	}
 	return nil
+}
+
+// unreadable gives the wanted records of an unreadable batch for what they are, and moves on past it.
+func (r *refetcher) unreadable(batch *kgo.ErrDecompressTooLarge, in *partition.Arrived) {
+	for len(r.wanted) > 0 && r.wanted[0] < batch.NextOffset {
+		if r.wanted[0] < batch.Offset {
+			in.Missing = append(in.Missing, r.wanted[0])
+		} else {
+			in.Records = append(in.Records, unreadable(batch, r.wanted[0], r.wanted[0]+1, r.w.s.c.cfg.InflatedBytes)...)
+		}
+		r.wanted = r.wanted[1:]
+	}
+	if len(r.wanted) > 0 {
+		r.seek()
+	}
 }

@@ -17,10 +17,11 @@ import (
 
 // session is one membership in the group.
 type session struct {
-	c      *Consumer
-	client *kgo.Client
-	admin  *kadm.Client
-	abort  context.CancelFunc // ends the client's context: the hard end of a close that hangs
+	c        *Consumer
+	client   *kgo.Client
+	admin    *kadm.Client
+	inflater *inflater
+	abort    context.CancelFunc // ends the client's context: the hard end of a close that hangs
 
 	// acquiring is held over every acquisition and every callback that changes the assignment, so that neither sees the
 	// other half done. A channel, not a mutex: it is held over requests, and virtual time passes while one waits for it.
@@ -60,9 +61,15 @@ func (c *Consumer) newSession(work context.Context) (*session, error) {
 	}
 	ctx, abort := context.WithCancel(work)
 	s.abort = abort
+	inflater, err := newInflater(c.cfg.InflatedBytes)
+	if err != nil {
+		abort()
+		return nil, err
+	}
+	s.inflater = inflater
 	opts := append([]kgo.Opt{}, c.cfg.Client...)
 	opts = append(opts,
-		kgo.WithContext(ctx),
+		kgo.WithContext(ctx), kgo.WithDecompressor(inflater),
 		kgo.ConsumerGroup(c.cfg.Group), kgo.ConsumeTopics(c.cfg.Topic),
 		kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.SessionTimeout(c.cfg.SessionTimeout), kgo.HeartbeatInterval(c.cfg.HeartbeatInterval), kgo.RebalanceTimeout(c.cfg.RebalanceTimeout),

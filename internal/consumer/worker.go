@@ -243,15 +243,20 @@ func (w *worker) offer(records []*kgo.Record) (seek bool) {
 			batch = append(batch, record(w.tenure.Partition, r))
 		}
 	}
-	if len(batch) == 0 {
-		return false
+	w.accept(batch)
+	return false
+}
+
+// accept puts records into the mailbox. The caller holds w.mu.
+func (w *worker) accept(records []stream.Record) {
+	if len(records) == 0 {
+		return
 	}
-	w.inbox += len(batch)
+	w.inbox += len(records)
 	if w.inbox >= w.s.c.cfg.InboxRecords {
 		w.pause(pauseInbox)
 	}
-	w.mail.post(partition.Arrived{Records: batch})
-	return false
+	w.mail.post(partition.Arrived{Records: records})
 }
 
 // took says that the loop has taken records out of the mailbox.
