@@ -263,6 +263,31 @@ func (r *run) deleteRecords(ctx context.Context) (string, error) {
 	return fmt.Sprintf("below %d in all", n), errors.Join(err, deleted.Error())
 }
 
+// atEnds waits until the frontiers are at the ends of the log and nothing stands prepared: workers refuse a topic that has grown, so what is
+// not done by then never would be.
+func (r *run) atEnds(ctx context.Context) error {
+	for {
+		done := false
+		ends, err := r.admin.ListEndOffsets(ctx, r.topics.raw)
+		if err = errors.Join(err, ends.Error()); err == nil {
+			err = r.observer.once(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+				at, err := r.observer.frontiers(ctx, conn)
+				prepared := 0
+				err = errors.Join(err, conn.QueryRow(ctx, "SELECT count(*) FROM checkpoint WHERE has_prepared").Scan(&prepared))
+				done = err == nil && prepared == 0
+				ends.Each(func(o kadm.ListedOffset) { done = done && at[o.Partition] == o.Offset })
+				return err
+			})
+		}
+		if done {
+			return nil
+		}
+		if waited := pause(ctx, 300*time.Millisecond); waited != nil {
+			return errors.Join(waited, err)
+		}
+	}
+}
+
 // addPartitions adds one to the raw topic, as the runbook says: the producers stopped, every partition at its end, then the command, which is
 // tried until it is not refused.
 func (r *run) addPartitions(ctx context.Context) (string, error) {
@@ -271,6 +296,9 @@ func (r *run) addPartitions(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer goOn()
+	if err := r.atEnds(ctx); err != nil {
+		return "", err
+	}
 	for {
 		grown, err := r.admin.CreatePartitions(ctx, 1, r.topics.raw)
 		if errors.Join(err, grown.Error()) == nil {
