@@ -42,7 +42,7 @@ func newDevJob(o devOptions, graph *roadnet.Graph, serves *territory, log *slog.
 	s.group, s.raw, s.prefix = "dev-"+run, "dev-"+run+".raw", "dev-"+run
 	s.workload, s.mode, s.publish, s.protocol, s.topics, s.start, s.onDataLoss = workloadFleet, "prepared", "transactional", "classic", "create", "earliest", "stop"
 	s.rawPartitions, s.sessionTimeout, s.drainGrace = o.partitions, 10*time.Second, 20*time.Second
-	s.solving = solvingOptions{solver: solveInProcess, maxInFlight: partition.DefaultConfig().Jobs}
+	s.solving = solvingOptions{solver: solveInProcess, maxInFlight: partition.DefaultConfig().Jobs, catchUp: partition.DefaultConfig().Run}
 	if err := s.validate(); err != nil {
 		return nil, err
 	}

@@ -327,6 +327,6 @@ func (o *serviceOptions) consuming(instance string) consumer.Config {
 	if c.PublishMode == commit.Idempotent {
 		c.Lanes = 0 // no transactional ids: a next owner has none to initialise
 	}
-	c.Partition.Jobs = o.solving.maxInFlight
+	c.Partition.Jobs, c.Partition.Run = o.solving.maxInFlight, o.solving.catchUp
 	return c
 }

@@ -28,17 +28,22 @@ type solvingOptions struct {
 	solver      string
 	secret      telemetry.Secret
 	maxInFlight int
+	catchUp     int
 }
 
 func (o *solvingOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.solver, "solver", solveInProcess, "where jobs are decided: in-process, or remote (by \"orchestrator matcher\" replicas, over Kafka)")
 	fs.Var(secretFlag{&o.secret}, "solver-secret", "shared with the matchers: requests and replies that it does not sign are dropped; better in the environment")
 	fs.IntVar(&o.maxInFlight, "max-in-flight", partition.DefaultConfig().Jobs, "jobs in flight a partition")
+	fs.IntVar(&o.catchUp, "catch-up", partition.DefaultConfig().Run, "positions of a vehicle that wait together and are then decided in one job and committed at once; 1: each by itself")
 }
 
 func (o *solvingOptions) validate() error {
 	if o.maxInFlight < 1 {
 		return fmt.Errorf("--max-in-flight is %d, must be at least 1", o.maxInFlight)
+	}
+	if o.catchUp < 1 {
+		return fmt.Errorf("--catch-up is %d, must be at least 1", o.catchUp)
 	}
 	return nil
 }
