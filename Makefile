@@ -60,6 +60,12 @@ failpoints: ## fail at each arrow of the commit protocol: 54 cells on a real Kaf
 	$(GO) test -json -count=1 -timeout 20m -tags failpoint -parallel 6 ./test/failpoints -table $(CURDIR)/bin/failpoints.txt $(ARGS) | $(REPORT)
 	@cat bin/failpoints.txt
 
+.PHONY: takeover
+takeover: ## kill -9 of an owner with a thousand and a million keys: from assignment to first output
+	@mkdir -p bin
+	$(GO) test -json -count=1 -timeout 20m -tags takeover ./test/takeover -table $(CURDIR)/bin/takeover.txt $(ARGS) | $(REPORT)
+	@cat bin/takeover.txt
+
 .PHONY: sim
 sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
 	$(GO) test -json -count=1 -timeout 30m -run Sim -tags invariants ./internal/partition -seeds $(SEEDS) -seed $(SEED) | $(REPORT)
@@ -67,11 +73,6 @@ sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
 .PHONY: mutations
 mutations: ## seeded faults that the simulator, scripts and protocol tests must catch: make mutations [SAMPLE=n]
 	$(GO) test -json -count=1 -timeout 60m -run TestMutationsAreCaught ./test/mutations -sample $(or $(SAMPLE),1) | $(REPORT)
-
-.PHONY: chaos
-chaos: ## break real workers, Kafka and Postgres: make chaos SECONDS=60 [SEED=1] [RUNS=1] [BROKERS=1|3] [MODE=0..5, -2 in turn] [RATE=250]
-	$(GO) run ./test/chaos -seconds $(or $(SECONDS),60) -seed $(SEED) -runs $(or $(RUNS),1) -brokers $(or $(BROKERS),1) \
-		-mode $(or $(MODE),-1) -rate $(or $(RATE),250) -out bin/chaos
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for T each: make fuzz T=30s
@@ -98,13 +99,13 @@ lint: ## every linter, on both builds
 	$(call tool,golangci-lint) config verify
 	$(call tool,golangci-lint) run
 	$(call tool,golangci-lint) run --build-tags nodev,invariants
-	$(call tool,golangci-lint) run --build-tags nodev,failpoint ./cmd/orchestrator ./test/...
+	$(call tool,golangci-lint) run --build-tags nodev,failpoint,takeover ./cmd/orchestrator ./test/...
 
 .PHONY: vet
 vet: ## go vet on every build
 	$(GO) vet -tags integration ./...
 	$(GO) vet -tags nodev,invariants ./...
-	$(GO) vet -tags nodev,failpoint ./cmd/orchestrator ./test/...
+	$(GO) vet -tags nodev,failpoint,takeover ./cmd/orchestrator ./test/...
 	$(GO) vet -tags tune ./internal/mapmatch
 
 .PHONY: vuln
@@ -120,10 +121,6 @@ generate: ## protobuf code, the package table of ARCHITECTURE.md, docs/config.md
 .PHONY: verify
 verify: ## generated files, go.mod and documents are up to date
 	@.ci/verify.sh
-
-.PHONY: gallery
-gallery: ## draw the failure gallery (docs/gallery.md) anew from what the matcher does
-	$(GO) test ./internal/mapmatch -run "TestM|TestGallery" -short -count=1 -rewrite
 
 .PHONY: requirements
 requirements: ## which tests prove which requirement: make requirements [GROUPS=A,I,F]
@@ -153,8 +150,6 @@ ci: ## what CI runs, stage by stage with times
 nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) sim SEEDS=20000
 	$(MAKE) mutations
-	$(MAKE) chaos SECONDS=115 RUNS=18 MODE=-2
-	$(MAKE) chaos SECONDS=115 RUNS=6 MODE=-2 BROKERS=3
 	$(MAKE) fuzz T=2m
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000

@@ -49,6 +49,7 @@ tail -n 3 "$logs/docker.log"
 stage test 20m make test
 stage integration-local 15m env MILEPOST_STACK=local make test-integration
 stage failpoints 10m make failpoints
+stage takeover 10m make takeover
 stage image 12m .ci/image.sh
 stage vuln 5m make vuln
 

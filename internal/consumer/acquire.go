@@ -61,7 +61,8 @@ func (s *session) tryAcquire(work context.Context, want []*slot, member string, 
 		}
 		s.c.log.InfoContext(ctx, "acquired", slog.Int("partition", int(t.Partition.Number)), slog.Int64("epoch", int64(t.Epoch)),
 			slog.Int("generation", int(generation)), slog.String("frontier", starts[i].Frontier.String()),
-			slog.Int("formers", len(starts[i].Formers)), slog.Int("prepared", starts[i].Prepared))
+			slog.Int("formers", len(starts[i].Formers)), slog.Int("prepared", starts[i].Prepared),
+			slog.Duration("took", time.Since(began)))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,6 +22,7 @@ type Job struct {
 	Raw, Prefix, Group string
 	DSN                string
 	Partitions         int32
+	Counted            int // records of each key before the first one here, see Seed
 	Client             *kgo.Client
 	Admin              *kadm.Client
 	DB                 *pgxpool.Pool
@@ -46,7 +49,7 @@ func (s *Stand) NewJob(tb testing.TB, program string, partitions int32) *Job {
 		tb: tb, stand: s, program: program,
 	}
 	if j.Client, err = kgo.NewClient(
-		kgo.SeedBrokers(s.Kafka.Addrs()...), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0),
+		kgo.SeedBrokers(s.Kafka.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0),
 		kgo.AlwaysRetryEOF(),
 	); err != nil {
 		tb.Fatal(err)
@@ -73,6 +76,35 @@ func (j *Job) Worker(name string, env []string, more ...string) *Process {
 		"--raw", j.Raw, "--prefix", j.Prefix, "--topics", "create", "--listen", "127.0.0.1:0", "--log", "json",
 	}, more...)
 	return Run(j.tb, name, j.program, env, args...)
+}
+
+// Seed writes checkpoints of keys that have been counted before: of key i in partition i modulo the partitions, at offset 0 of the raw topic.
+func (j *Job) Seed(ctx context.Context, keys, counted int) error {
+	j.Counted = counted
+	state := fmt.Appendf(nil, "%0300d", counted) // of the size that a vehicle's has
+	columns := []string{
+		"group_id", "topic", "partition", "key", "revision_generation", "revision_offset", "segment", "commit_id", "state", "has_prepared",
+	}
+	_, err := j.DB.CopyFrom(ctx, pgx.Identifier{"checkpoint"}, columns, pgx.CopyFromSlice(keys, func(i int) ([]any, error) {
+		id := pgtype.UUID{Bytes: [16]byte{1, byte(i), byte(i >> 8), byte(i >> 16)}, Valid: true}
+		return []any{j.Group, j.Raw, int32(i) % j.Partitions, []byte(Key(i)), int32(1), int64(0), int64(1), id, state, false}, nil
+	}))
+	if err == nil {
+		_, err = j.DB.Exec(ctx, "VACUUM ANALYZE checkpoint")
+	}
+	if err != nil {
+		return fmt.Errorf("seed %d checkpoints: %w", keys, err)
+	}
+	return nil
+}
+
+// Hold writes a record of a key of its own to the partition.
+func (j *Job) Hold(ctx context.Context, partition int32) error {
+	r := &kgo.Record{Topic: j.Raw, Partition: partition, Key: fmt.Appendf(nil, "hold %d", partition), Value: []byte("0")}
+	if err := j.Client.ProduceSync(ctx, r).FirstErr(); err != nil {
+		return fmt.Errorf("write a first record: %w", err)
+	}
+	return nil
 }
 
 // Ends gives the raw topic's end offsets.

@@ -24,7 +24,7 @@ func TestVerdictSeesFaults(t *testing.T) {
 		h := &history{places: []place{{0, 0}, {0, 4}, {0, 5}}}
 		var v Verdict
 		for _, r := range c.outputs {
-			v.judge(h, r)
+			v.judge(h, r, 0)
 		}
 		if got := strings.Join(v.Faults, "; "); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+// Key is the name of key i, which is in partition i modulo the partitions.
+func Key(i int) string { return "k" + strconv.Itoa(i) }
 
 // Load writes records of numbered keys at a rate, in bursts where Quiet is set.
 type Load struct {
@@ -66,8 +70,10 @@ func (l *Load) run(ctx context.Context, j *Job) {
 		last = now
 		for ; owed >= 1; owed-- {
 			n := l.sent.Add(1)
-			key := fmt.Sprintf("k%d", rand.IntN(l.Keys)) //nolint:gosec // no secret
-			record := &kgo.Record{Topic: j.Raw, Key: []byte(key), Value: fmt.Appendf(nil, "%d", n)}
+			key := rand.IntN(l.Keys) //nolint:gosec // no secret
+			record := &kgo.Record{
+				Topic: j.Raw, Partition: int32(key) % j.Partitions, Key: []byte(Key(key)), Value: strconv.AppendInt(nil, n, 10),
+			}
 			j.Client.Produce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) {
 				if err != nil {
 					l.failed.Add(1)
