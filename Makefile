@@ -74,6 +74,11 @@ sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
 mutations: ## seeded faults that the simulator, scripts and protocol tests must catch: make mutations [SAMPLE=n]
 	$(GO) test -json -count=1 -timeout 60m -run TestMutationsAreCaught ./test/mutations -sample $(or $(SAMPLE),1) | $(REPORT)
 
+.PHONY: chaos
+chaos: ## break real workers, Kafka and Postgres: make chaos SECONDS=60 [SEED=1] [RUNS=1] [BROKERS=1|3] [MODE=0..5, -2 in turn] [RATE=250]
+	$(GO) run ./test/chaos -seconds $(or $(SECONDS),60) -seed $(SEED) -runs $(or $(RUNS),1) -brokers $(or $(BROKERS),1) \
+		-mode $(or $(MODE),-1) -rate $(or $(RATE),250) -out bin/chaos
+
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for T each: make fuzz T=30s
 	@.ci/fuzz.sh $(T)
@@ -122,6 +127,10 @@ generate: ## protobuf code, the package table of ARCHITECTURE.md, docs/config.md
 verify: ## generated files, go.mod and documents are up to date
 	@.ci/verify.sh
 
+.PHONY: gallery
+gallery: ## draw the failure gallery (docs/gallery.md) anew from what the matcher does
+	$(GO) test ./internal/mapmatch -run "TestM|TestGallery" -short -count=1 -rewrite
+
 .PHONY: requirements
 requirements: ## which tests prove which requirement: make requirements [GROUPS=A,I,F]
 	@$(GO) run ./tools/requirements -groups "$(or $(GROUPS),$(COMPLETE))"
@@ -150,6 +159,8 @@ ci: ## what CI runs, stage by stage with times
 nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) sim SEEDS=20000
 	$(MAKE) mutations
+	$(MAKE) chaos SECONDS=115 RUNS=18 MODE=-2
+	$(MAKE) chaos SECONDS=115 RUNS=6 MODE=-2 BROKERS=3
 	$(MAKE) fuzz T=2m
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000
