@@ -106,6 +106,25 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
+// F21: the ledger names every observation of a commit, in order, and its id depends on each.
+func TestEntryOfRun(t *testing.T) {
+	tn := commit.NewTenure(commit.Ownership{Group: "g", Partition: stream.Partition{Topic: "raw"}, TopicGeneration: 1, Epoch: 3})
+	plan := commit.Plan{Next: commit.Checkpoint{Revision: stream.Revision{Generation: 1, Offset: 9}, Segment: 1}, Outputs: someOutputs()}
+	single := commit.NewCommit(tn, "k", stream.Revision{}, plan)
+	plan.Earlier = []int64{4, 7}
+	run := commit.NewCommit(tn, "k", stream.Revision{}, plan)
+	if got := commit.EntryOf(&run, nil); !cmp.Equal(got.Offsets, []int64{4, 7, 9}) {
+		t.Errorf("the entry names %v", got.Offsets)
+	}
+	if got := commit.EntryOf(&single, nil); !cmp.Equal(got.Offsets, []int64{9}) {
+		t.Errorf("the entry of a single one names %v", got.Offsets)
+	}
+	plan.Earlier = []int64{5, 7}
+	if other := commit.NewCommit(tn, "k", stream.Revision{}, plan); run.ID == single.ID || run.ID == other.ID {
+		t.Error("commits of other observations have one id")
+	}
+}
+
 func FuzzDecodeOutputs(f *testing.F) {
 	b, err := commit.EncodeOutputs(&commit.Commit{Outputs: someOutputs(), Earlier: []int64{7}})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // run gives the observations that one job may decide: the head's, and of those queued behind it what follows at once, within Config.Run and
-// Config.RunBytes (F21). It ends before whatever is decided or committed in another way: a poison record, what is done already, what was
-// published by an earlier owner, a replayed observation.
+// Config.RunBytes (F21). It ends before whatever is decided or committed in another way: a poison record, what was published by an earlier
+// owner, a replayed observation. What is done already is never behind a head that is not.
 func (m *Machine) run(k *key) []Observation {
 	most := m.runOf(k)
 	run, size := make([]Observation, 0, min(most, k.queued)), int64(0)
@@ -42,7 +42,7 @@ func (m *Machine) runOf(k *key) int {
 
 // follows reports whether an observation may be decided in one job with the n before it, of which the last has the revision before.
 func (m *Machine) follows(k *key, it *item, before stream.Revision, n int) bool {
-	if it.poison != nil || it.released || k.covers(it.obs.Identity.Revision) || before.Compare(m.anew.Before) < 0 {
+	if it.poison != nil || it.released || before.Compare(m.anew.Before) < 0 {
 		return false
 	}
 	if m.rebuilds(k) {

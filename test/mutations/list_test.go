@@ -1,8 +1,10 @@
 package mutations
 
+import "slices"
+
 // mutations lists the seeded faults.
 func mutations() []mutation {
-	return append(append(ordering(), ledger()...), protocolFaults()...)
+	return slices.Concat(ordering(), ledger(), protocolFaults(), runs())
 }
 
 // ordering are faults of order, fencing and completion in the core.
