@@ -147,6 +147,10 @@ observe: ## the same with Prometheus and Grafana: http://localhost:3000
 down: ## stop them and forget their data
 	docker compose --profile observability down --volumes
 
+.PHONY: compose
+compose: ## build docker compose into the cache, for .ci/compose.sh where Docker has none (minutes)
+	@.ci/compose.sh build
+
 .PHONY: migrate
 migrate: ## run the stock goose on DSN: make migrate DSN=postgres://… CMD=up
 	$(call tool,goose) -dir migrations postgres "$(DSN)" $(or $(CMD),up)
@@ -162,6 +166,7 @@ nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) chaos SECONDS=115 RUNS=18 MODE=-2
 	$(MAKE) chaos SECONDS=115 RUNS=6 MODE=-2 BROKERS=3
 	$(MAKE) fuzz T=2m
+	$(MAKE) compose
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000
 	$(MAKE) failpoints ARGS=-other-protocol

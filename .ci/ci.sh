@@ -51,6 +51,7 @@ stage integration-local 15m env MILEPOST_STACK=local make test-integration
 stage failpoints 10m make failpoints
 stage takeover 10m make takeover
 stage image 12m .ci/image.sh
+stage compose 8m .ci/compose.sh
 stage vuln 5m make vuln
 
 printf '\nslowest stages:\n'
