@@ -88,6 +88,11 @@ bench: ## benchmarks, five repeats, summarised
 	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./internal/... | tee bin/bench.txt | tail -n 1
 	$(call tool,benchstat) bin/bench.txt
 
+.PHONY: bench-matching
+bench-matching: ## ours beside Valhalla, OSRM and GraphHopper: make bench-matching [SETS=traffic,kubicka,delaware,hof,push]
+	$(GO) build -o bin/bench-matching ./bench/matching
+	bin/bench-matching $(if $(SETS),-sets $(SETS))
+
 .PHONY: cover
 cover: ## coverage of the unit tests: bin/cover.html
 	@mkdir -p bin

@@ -88,6 +88,7 @@ func table() []row {
 		{adapter, "internal/devstack", nil, []string{"github.com/twmb/franz-go", "github.com/jackc/pgx/v5", "github.com/fergusstrange/embedded-postgres", "net", "net/http", "os", "os/exec", "os/user", "log/slog", "crypto/rand", "syscall"}, "Kafka, Postgres and a road map on this machine, for dev and tests"},
 		{adapter, "migrations", nil, nil, "the SQL migrations, embedded"},
 		{wiring, "cmd/orchestrator", []string{"internal/*"}, []string{"*"}, "verbs, configuration tree, constructor graph, signals"},
+		{wiring, "bench/matching", []string{"internal/*"}, []string{"*"}, "the matcher beside Valhalla, OSRM and GraphHopper on the same traces"},
 	}
 }
 
