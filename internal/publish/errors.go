@@ -93,8 +93,10 @@ const (
 
 func kindOf(err error) kind {
 	switch {
+	// INVALID_TIMESTAMP is none of these: records carry this process's clock, so the fault is the clock's, and the record can be
+	// published once it is right, or by another process.
 	case is(err, kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTopicException,
-		kerr.InvalidTimestamp, kerr.PolicyViolation, kerr.UnsupportedForMessageFormat):
+		kerr.PolicyViolation, kerr.UnsupportedForMessageFormat):
 		return fatal
 	case is(err, kerr.UnknownTopicOrPartition, kerr.UnknownTopicID, kerr.InconsistentTopicID, kerr.TopicAuthorizationFailed):
 		return missing

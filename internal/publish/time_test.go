@@ -68,6 +68,27 @@ func TestLongOutage(t *testing.T) {
 	})
 }
 
+// H15g: a broker that finds our records' timestamps out of range complains of this process's clock, not of the records: nothing is
+// permanent, and they go out once the clock is right. A clock 30 days ahead put healthy keys into quarantine.
+func TestWrongClock(t *testing.T) {
+	for _, mode := range []commit.PublishMode{commit.Transactional, commit.Idempotent} {
+		t.Run(string(mode), func(t *testing.T) {
+			inBubble(t, func(r *rig, c *kfake.Cluster) {
+				t := r.t
+				r.tune = func(c *Config) { c.Mode = mode }
+				c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: r.topics.Matched(), Err: kerr.InvalidTimestamp, Count: 5})
+				p := r.publisher("a")
+				batch := r.commits(r.tenure(0, 1), 0, 5)
+				out, err := p.Publish(r.ctx(), 0, batch)
+				if err != nil || len(out.Failed) > 0 {
+					t.Fatalf("%v, failed %v", err, out.Failed)
+				}
+				r.wantOnce(r.topics.Matched(), batch)
+			})
+		})
+	}
+}
+
 // P19, H15j: a transaction that hangs outside the lanes we know is waited out until the broker ends it, and said.
 func TestHangingTransaction(t *testing.T) {
 	inBubble(t, func(r *rig, _ *kfake.Cluster) {
