@@ -93,6 +93,10 @@ bench-matching: ## ours beside Valhalla, OSRM and GraphHopper: make bench-matchi
 	$(GO) build -o bin/bench-matching ./bench/matching
 	bin/bench-matching $(if $(SETS),-sets $(SETS))
 
+.PHONY: bench-import
+bench-import: ## time and memory of graph build: Delaware, the maps of MILEPOST_DATA, 20 Delawares
+	$(GO) run ./bench/imports
+
 .PHONY: cover
 cover: ## coverage of the unit tests: bin/cover.html
 	@mkdir -p bin

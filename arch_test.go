@@ -89,6 +89,7 @@ func table() []row {
 		{adapter, "migrations", nil, nil, "the SQL migrations, embedded"},
 		{wiring, "cmd/orchestrator", []string{"internal/*"}, []string{"*"}, "verbs, configuration tree, constructor graph, signals"},
 		{wiring, "bench/matching", []string{"internal/*"}, []string{"*"}, "the matcher beside Valhalla, OSRM and GraphHopper on the same traces"},
+		{wiring, "bench/imports", nil, []string{"*"}, "what it takes to make a graph file of a road map"},
 	}
 }
 
