@@ -71,6 +71,7 @@ func TestLongOutage(t *testing.T) {
 // H15g: a broker that finds our records' timestamps out of range complains of this process's clock, not of the records: nothing is
 // permanent, and they go out once the clock is right. A clock 30 days ahead put healthy keys into quarantine.
 func TestWrongClock(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []commit.PublishMode{commit.Transactional, commit.Idempotent} {
 		t.Run(string(mode), func(t *testing.T) {
 			inBubble(t, func(r *rig, c *kfake.Cluster) {

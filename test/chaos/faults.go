@@ -315,7 +315,7 @@ func (r *run) addPartitions(ctx context.Context) (string, error) {
 		if err == nil {
 			return fmt.Sprintf("taken at try %d", tries), nil
 		}
-		if waited := pause(ctx, time.Second); waited != nil {
+		if waited := pause(ctx, time.Second); waited != nil || tries > 100 {
 			return "", fmt.Errorf("partition reset: %w: %s", err, out)
 		}
 	}

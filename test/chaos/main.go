@@ -25,6 +25,7 @@ type options struct {
 	rate             int
 	out, summary     string
 	program, scratch string
+	build            string
 	keep             bool
 }
 
@@ -39,6 +40,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "folder for one JSON summary a run; empty: none")
 	flag.StringVar(&o.summary, "summary", "", "print what the summaries of a folder add up to, and exit")
 	flag.StringVar(&o.program, "program", "", "the worker's program, with the clock hook; empty: build it")
+	flag.StringVar(&o.build, "build", "", "build the worker's program into this folder, and exit")
 	flag.StringVar(&o.scratch, "scratch", "", "folder for logs; empty: a temporary one")
 	flag.BoolVar(&o.keep, "keep", false, "keep the workers' logs of runs without violations, too")
 	flag.Parse()
@@ -51,6 +53,10 @@ func main() {
 func (o *options) main(ctx context.Context, out io.Writer) int {
 	if o.summary != "" {
 		return exitOf(summarise(o.summary, out))
+	}
+	if o.build != "" {
+		_, err := buildProgram(o.build)
+		return exitOf(err)
 	}
 	if o.mode >= len(modes()) {
 		for i, m := range modes() {
