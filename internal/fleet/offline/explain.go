@@ -135,7 +135,7 @@ func (m *marks) add(f *fleet.Final) {
 		if s.Entered == "" && m.last.Way != 0 && turnsBack(&m.last, &s) {
 			s.Entered = fleet.EnteredUTurn
 		}
-		if m.last = s; len(flagsOf(&s)) > 0 {
+		if m.last = s; len(Flags(&s)) > 0 {
 			m.spans = append(m.spans, s)
 		}
 	}
@@ -145,15 +145,15 @@ func (m *marks) add(f *fleet.Final) {
 func (m *marks) take(until time.Time) []string {
 	var flags []string
 	for len(m.spans) > 0 && m.spans[0].Start.Before(until) {
-		flags = append(flags, flagsOf(&m.spans[0])...)
+		flags = append(flags, Flags(&m.spans[0])...)
 		m.spans = m.spans[1:]
 	}
 	slices.Sort(flags)
 	return slices.Compact(flags)
 }
 
-// flagsOf are a span's flags by their names in events.
-func flagsOf(s *fleet.Span) []string {
+// Flags are what is worth a word of a span, by their names in events.
+func Flags(s *fleet.Span) []string {
 	var flags []string
 	for _, f := range [...]struct {
 		name string

@@ -159,7 +159,7 @@ func (r *fmmRow) value(field string, o *Observed) string {
 	case "opath":
 		return strconv.FormatInt(o.Place.Way, 10)
 	case "error":
-		return decimal(metres([2]float64{o.Lon, o.Lat}, [2]float64{o.Place.Lon, o.Place.Lat}), 2)
+		return decimal(Metres([2]float64{o.Lon, o.Lat}, [2]float64{o.Place.Lon, o.Place.Lat}), 2)
 	case "offset":
 		return decimal(o.Place.OffsetM, 2)
 	case "confidence":

@@ -123,12 +123,12 @@ func timed(path []fleet.Span) []gpxPoint {
 		s := &path[i]
 		whole := 0.0
 		for k := 1; k < len(s.Geometry); k++ {
-			whole += metres(s.Geometry[k-1], s.Geometry[k])
+			whole += Metres(s.Geometry[k-1], s.Geometry[k])
 		}
 		took, done := s.End.Sub(s.Start), 0.0
 		for k, p := range s.Geometry {
 			if k > 0 {
-				done += metres(s.Geometry[k-1], p)
+				done += Metres(s.Geometry[k-1], p)
 			}
 			at := s.Start
 			if whole > 0 {

@@ -45,35 +45,26 @@ func (l *Locator) Locate(p *fleet.Place) (from, to int64, offsetM float64) {
 	return l.shape[i].Node, l.shape[i+1].Node, max(0, p.OffsetM-float64(l.shape[i].AlongCM)/100)
 }
 
-// Edge gives the properties of the edge that a span lies on; false: it is on none of these graphs.
-func (l *Locator) Edge(s *fleet.Span) (roadnet.Edge, bool) {
-	at := l.span(s)
-	if at.graph == nil {
-		return roadnet.Edge{}, false
-	}
-	return at.graph.Edge(at.edge), true
+// Road is what is known of the edge that a span lies on.
+type Road struct {
+	roadnet.Edge
+	LengthM    float64
+	FreeFlow   uint8   // km/h, for the class of vehicles
+	Begin, End float64 // bearings at the span's ends, in driving direction
 }
 
-// Speed is the free-flow speed on a span's edge in km/h; 0: it is on none of these graphs.
-func (l *Locator) Speed(s *fleet.Span) uint8 {
+// Road gives the edge that a span lies on; false: it is on none of these graphs.
+func (l *Locator) Road(s *fleet.Span) (Road, bool) {
 	at := l.span(s)
 	if at.graph == nil {
-		return 0
+		return Road{}, false
 	}
-	return at.graph.Speed(at.edge, l.view.Vehicle)
-}
-
-// Headings are the bearings of a span at its ends, in driving direction.
-func (l *Locator) Headings(s *fleet.Span) (begin, end float64) {
-	at := l.span(s)
-	if at.graph == nil {
-		return 0, 0
-	}
+	r := Road{Edge: at.graph.Edge(at.edge), FreeFlow: at.graph.Speed(at.edge, l.view.Vehicle)}
+	r.LengthM = float64(r.LengthCM) / 100
 	// A hand's breadth inside, since a bend belongs to the segment before it.
-	inside := min(s.ToM, s.FromM+0.1)
-	_, begin = at.graph.At(at.edge, int32(math.Ceil(inside*100)))
-	_, end = at.graph.At(at.edge, int32(math.Floor(s.ToM*100)))
-	return begin, end
+	_, r.Begin = at.graph.At(at.edge, int32(math.Ceil(min(s.ToM, s.FromM+0.1)*100)))
+	_, r.End = at.graph.At(at.edge, int32(math.Floor(s.ToM*100)))
+	return r, true
 }
 
 // span finds a span's edge by the middle of its longest piece, where arcs of one key are apart.

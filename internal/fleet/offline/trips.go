@@ -14,6 +14,8 @@ type Trip struct {
 	Vehicle      string
 	Observations []Observed // every one, in the input's order
 	Segments     []Segment  // in order; no path leads from one to the next
+
+	of map[int64][]int // numbers of the observations of each segment
 }
 
 // Observed is what became of one observation.
@@ -128,6 +130,7 @@ func (t *trips) Ended(e *fleet.Event) error {
 // Close hands the trips on.
 func (t *trips) Close() error {
 	for _, vehicle := range t.order {
+		t.by[vehicle].index()
 		if err := t.emit(t.by[vehicle]); err != nil {
 			return err
 		}
@@ -178,35 +181,48 @@ func (t *Trip) Share() float64 {
 	return float64(n) / float64(max(len(t.Observations), 1))
 }
 
-// Of gives the observations of a segment.
-func (t *Trip) Of(segment int64) []Observed {
-	var out []Observed
+func (t *Trip) index() {
+	t.of = map[int64][]int{}
 	for i := range t.Observations {
-		if t.Observations[i].Segment == segment {
-			out = append(out, t.Observations[i])
-		}
+		n := t.Observations[i].Segment
+		t.of[n] = append(t.of[n], i)
+	}
+}
+
+// Of gives the observations of a segment, in order.
+func (t *Trip) Of(segment int64) []Observed {
+	out := make([]Observed, len(t.of[segment]))
+	for i, n := range t.of[segment] {
+		out[i] = t.Observations[n]
 	}
 	return out
 }
 
+// Numbers are the places in Observations of those of a segment, ascending.
+func (t *Trip) Numbers(segment int64) []int { return t.of[segment] }
+
 // OnPath gives the number of the edge, of Segment.Edges, that each observation of a segment lies on, -1 where it has no place or nothing was driven there.
 func OnPath(path []fleet.Span, seen []Observed) []int {
-	const slack = 0.51 // metres: places are rounded
-	out, from := make([]int, len(seen)), 0
+	const (
+		slack = 0.51 // metres: places are rounded
+		back  = 64   // edges; the one is among the last that were begun by then
+	)
+	out, from, begun := make([]int, len(seen)), 0, 0
 	for i := range seen {
+		for begun < len(path) && !path[begun].Start.After(seen[i].Time) {
+			begun++
+		}
 		out[i] = -1
 		p := seen[i].Place
 		if p == nil {
 			continue
 		}
-		for k := from; k < len(path) && !path[k].Start.After(seen[i].Time); k++ {
+		for k := begun - 1; k >= max(from, begun-back); k-- {
 			s := &path[k]
 			if s.Way == p.Way && s.From == p.From && s.To == p.To && p.OffsetM >= s.FromM-slack && p.OffsetM <= s.ToM+slack {
-				out[i] = k
+				out[i], from = k, k
+				break
 			}
-		}
-		if out[i] >= 0 {
-			from = out[i]
 		}
 	}
 	return out
@@ -230,8 +246,8 @@ func appendLine(line, more [][2]float64) [][2]float64 {
 	return line
 }
 
-// metres is the distance between two places, for short ones.
-func metres(a, b [2]float64) float64 {
+// Metres is the distance between two places, for short ones.
+func Metres(a, b [2]float64) float64 {
 	dLon := math.Mod(a[0]-b[0]+540, 360) - 180
 	return 111_195.08 * math.Hypot(dLon*math.Cos((a[1]+b[1])/2*math.Pi/180), a[1]-b[1])
 }
