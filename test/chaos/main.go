@@ -141,6 +141,10 @@ func (o *options) one(ctx context.Context, out io.Writer, s *stack, i int) (ok b
 	fmt.Fprintf(out, "seed %d: %s, %d brokers, %d s, %d faults planned\n", r.plan.Seed, r.plan.Mode, o.brokers, o.seconds, len(r.plan.Faults))
 	began := time.Now()
 	h, err := r.perform(ctx)
+	if ctx.Err() != nil {
+		r.keepLogs(o.keep)
+		return false, context.Cause(ctx) // broken off: it says nothing
+	}
 	rep := r.report(h, err, began, o.replay(r.plan, mode))
 	rep.Logs = r.keepLogs(o.keep || !rep.clean())
 	rep.print(out)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,8 @@ type report struct {
 	Commit     string            `json:"commit"`
 	Mode       judge.Mode        `json:"mode"`
 	Brokers    int               `json:"brokers"`
-	Seconds    int               `json:"seconds"`
+	Seconds    int               `json:"seconds"` // planned
+	Ill        float64           `json:"ill"`     // seconds until everything was healed: faults take their time on a busy machine
 	Began      time.Time         `json:"began"`
 	Took       string            `json:"took"`
 	Faults     []injected        `json:"faults"`
@@ -53,7 +55,7 @@ func (i injected) MarshalJSON() ([]byte, error) {
 
 func (r *run) report(h *judge.History, err error, began time.Time, replay string) *report {
 	rep := &report{
-		Seed: r.plan.Seed, Commit: commitHash(), Mode: r.plan.Mode, Brokers: r.plan.Brokers, Seconds: r.plan.Seconds, Began: began.UTC(),
+		Seed: r.plan.Seed, Commit: commitHash(), Mode: r.plan.Mode, Brokers: r.plan.Brokers, Seconds: r.plan.Seconds, Ill: math.Round(r.ill.Seconds()), Began: began.UTC(),
 		Took: time.Since(began).Round(100 * time.Millisecond).String(), Faults: r.done, Ends: map[string]int{}, Violations: []judge.Violation{}, Replay: replay,
 	}
 	slices.SortFunc(rep.Faults, func(a, b injected) int { return cmp.Compare(a.Began, b.Began) })
@@ -93,7 +95,7 @@ func (r *report) injectedOf() (happened map[string]int, skipped int) {
 // print tells everything for people.
 func (r *report) print(out io.Writer) {
 	happened, skipped := r.injectedOf()
-	fmt.Fprintf(out, "seed %d, %s, commit %s: %d faults (%d skipped), took %s\n", r.Seed, r.Mode, r.Commit, len(r.Faults)-skipped, skipped, r.Took)
+	fmt.Fprintf(out, "seed %d, %s, commit %s: %d faults (%d skipped) in %.0f s, took %s\n", r.Seed, r.Mode, r.Commit, len(r.Faults)-skipped, skipped, r.Ill, r.Took)
 	if !r.clean() {
 		for _, f := range r.Faults {
 			fmt.Fprintf(out, "  %6.1f–%5.1f s  %s %s\n", f.Began.Seconds(), f.Ended.Seconds(), f.fault, strings.Join([]string{f.Note, f.Skipped, f.Error}, " "))

@@ -52,6 +52,7 @@ type run struct {
 	clocks        [workers]*wallClock
 
 	start time.Time
+	ill   time.Duration // from the start until everything was healed
 	mu    sync.Mutex
 	busy  map[string]bool
 	done  []injected
@@ -235,7 +236,8 @@ func (r *run) heal() {
 			r.say("%v", err)
 		}
 	}
-	r.say("%6.1f s  healed", time.Since(r.start).Seconds())
+	r.ill = time.Since(r.start)
+	r.say("%6.1f s  healed", r.ill.Seconds())
 }
 
 // finish lets the workers come to an end, drains them, and reads everything.

@@ -21,6 +21,7 @@ type told struct {
 	Mode    struct{ Protocol, Durability, Publish string }
 	Brokers int
 	Seconds int
+	Ill     float64
 	Faults  []struct{ Kind, Note, Skipped, Error string }
 	Checked map[string]int
 	Ends    map[string]int
@@ -69,10 +70,10 @@ func summarise(dir string, out io.Writer) error {
 func (s *sums) add(t *told) {
 	mode := fmt.Sprintf("%s, %s, %s, %d broker(s)", t.Mode.Protocol, t.Mode.Durability, t.Mode.Publish, t.Brokers)
 	s.runs++
-	s.seconds += t.Seconds
+	s.seconds += int(t.Ill)
 	s.modes[mode]++
 	s.commits[t.Commit]++
-	s.seconds4[mode] += t.Seconds
+	s.seconds4[mode] += int(t.Ill)
 	s.raw4[mode] += t.Checked["raw records"]
 	for _, f := range t.Faults {
 		if f.Skipped != "" {
