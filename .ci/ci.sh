@@ -50,6 +50,7 @@ stage test 20m make test
 stage integration-local 15m env MILEPOST_STACK=local make test-integration
 stage failpoints 10m make failpoints
 stage takeover 10m make takeover
+stage chaos 10m make chaos SECONDS=40
 stage image 12m .ci/image.sh
 stage compose 8m .ci/compose.sh
 stage vuln 5m make vuln
