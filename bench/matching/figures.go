@@ -69,14 +69,15 @@ type row struct {
 }
 
 type lagNote struct {
-	PointsP50  float64 `json:"points_p50"`
-	PointsP95  float64 `json:"points_p95"`
-	PointsP99  float64 `json:"points_p99"`
-	SecondsP50 float64 `json:"seconds_p50"`
-	SecondsP95 float64 `json:"seconds_p95"`
-	SecondsP99 float64 `json:"seconds_p99"`
-	RevisedPct float64 `json:"revised_pct"`
-	Breaks     int     `json:"breaks"`
+	PointsP50  float64  `json:"points_p50"`
+	PointsP95  float64  `json:"points_p95"`
+	PointsP99  float64  `json:"points_p99"`
+	SecondsP50 float64  `json:"seconds_p50"`
+	SecondsP95 float64  `json:"seconds_p95"`
+	SecondsP99 float64  `json:"seconds_p99"`
+	RevisedPct float64  `json:"revised_pct"`
+	Breaks     int      `json:"breaks"`
+	LeftPct    *float64 `json:"left_pct,omitempty"` // observations without a place of their own; runs of old do not say
 }
 
 func newFigures(ctx context.Context, s *set) *figures {

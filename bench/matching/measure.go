@@ -209,10 +209,12 @@ func (t *tally) row(name string, b *batch) row {
 		for i, p := range t.lag.Points {
 			points[i] = float64(p)
 		}
+		left := round2(100 * float64(t.lag.Left) / n)
 		r.Lag = &lagNote{
 			PointsP50: quantile(points, .5), PointsP95: quantile(points, .95), PointsP99: quantile(points, .99),
 			SecondsP50: round2(quantile(t.lag.Seconds, .5)), SecondsP95: round2(quantile(t.lag.Seconds, .95)), SecondsP99: round2(quantile(t.lag.Seconds, .99)),
 			RevisedPct: round2(100 * float64(t.lag.Moved) / float64(len(points))), Breaks: t.lag.Breaks,
+			LeftPct: &left,
 		}
 	}
 	return r

@@ -143,6 +143,12 @@ func tables(f *figures) string {
 		return fmt.Sprintf("%.0f / %.0f / %.0f", r.Lag.SecondsP50, r.Lag.SecondsP95, r.Lag.SecondsP99)
 	})
 	line("revised: final more than 1 m from the first answer", ours, func(r row) string { return fmt.Sprintf("%.1f %%", r.Lag.RevisedPct) })
+	line("left out: outliers, or off the road", ours, func(r row) string {
+		if r.Lag.LeftPct == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f %%", *r.Lag.LeftPct)
+	})
 	line("breaks", ours, func(r row) string { return fmt.Sprintf("%d", r.Lag.Breaks) })
 	return b.String()
 }
@@ -287,7 +293,7 @@ func partTakers(all map[string]*figures) string {
 		}
 	}
 	b.WriteString(strings.ReplaceAll(strings.Join(said, ""), " :", ":"))
-	b.WriteString("\nNot measured here: Barefoot and map-matching-2 (neither is in a package registry that the command uses), FMM and fastmm (a table of all\npairs, which fails at long steps) and LeuvenMapMatching (some tens of points a second).\n")
+	b.WriteString("\nThe command has no runner for Barefoot, map-matching-2, FMM and LeuvenMapMatching.\n")
 	return b.String()
 }
 

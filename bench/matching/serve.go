@@ -43,6 +43,7 @@ type lag struct {
 	Seconds []float64 `json:"seconds"` // of event time, likewise
 	Moved   int       `json:"moved"`   // final places more than a metre from the first provisional one
 	Breaks  int       `json:"breaks"`
+	Left    int       `json:"left"` // observations without a place of their own: outliers, and those off the road
 }
 
 func (l *lag) add(o lag) {
@@ -50,6 +51,7 @@ func (l *lag) add(o lag) {
 	l.Seconds = append(l.Seconds, o.Seconds...)
 	l.Moved += o.Moved
 	l.Breaks += o.Breaks
+	l.Left += o.Left
 }
 
 // serve matches the drives on in over a map and writes their answers to out, until in ends.
@@ -96,12 +98,17 @@ func matchDrive(m *mapmatch.Matcher, req request) (reply, error) {
 	var track mapmatch.Track
 	var out reply
 	first := make([]roadnet.Point, 0, len(req.Points))
+	placed := 0
 	apply := func(r mapmatch.Result, now time.Time, newest int64) {
 		track.Apply(r)
 		if !req.Lag {
 			return
 		}
 		for _, p := range r.FinalPoints {
+			if p.Disposition == mapmatch.Outlier {
+				out.Lag.Left++
+			}
+			placed++
 			out.Lag.Points = append(out.Lag.Points, int(newest-p.Seq))
 			out.Lag.Seconds = append(out.Lag.Seconds, now.Sub(p.Time).Seconds())
 			if p.Seq < int64(len(first)) && roadnet.Distance(first[p.Seq], p.Snapped) > 1 {
@@ -139,6 +146,9 @@ func matchDrive(m *mapmatch.Matcher, req request) (reply, error) {
 		return reply{}, err
 	}
 	apply(r, now, r.Seq)
+	if req.Lag {
+		out.Lag.Left += len(first) - placed
+	}
 	for _, path := range track.Paths() {
 		var line [][2]float64
 		for _, s := range path {
