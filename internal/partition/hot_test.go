@@ -10,7 +10,7 @@ import (
 )
 
 // A3, A4, F30: a vehicle that sends 50,000 records in a burst delays no other vehicle of its partition: its queue spills and takes its turns
-// like any other. The figures are of virtual time: a fetch of at most 2,000 records every 5 ms, a solve of 1 ms, a commit of 10 ms.
+// like any other. The figures are of virtual time: a fetch of at most 2,000 records every 5 ms, a solve of 1 ms an observation, a commit of 10 ms.
 func TestHotKeyDelaysNoOther(t *testing.T) {
 	for _, deferred := range []bool{false, true} {
 		without, inHandWithout := hotKey(t, 0, deferred)
@@ -33,6 +33,38 @@ func TestHotKeyDelaysNoOther(t *testing.T) {
 	}
 }
 
+// F21: a vehicle's backlog is worked off many observations a commit. In the same virtual time: one by one each costs a solve and a commit, in runs
+// its solve and its part of a commit.
+func TestBacklogCatchesUp(t *testing.T) {
+	for _, deferred := range []bool{false, true} {
+		const backlog = 5000
+		took := map[int]time.Duration{}
+		for _, run := range []int{1, 8, 64} {
+			took[run] = catchUp(t, backlog, run, deferred)
+			t.Logf("deferred %t, %d a commit: %s, %.0f a second", deferred, run, took[run], backlog/took[run].Seconds())
+		}
+		if took[64] > took[1]/9 || took[8] > took[1]/4 {
+			t.Errorf("deferred %t: %s one by one, %s in runs of 8, %s in runs of 64", deferred, took[1], took[8], took[64])
+		}
+	}
+}
+
+// catchUp gives how long it takes to publish what waits of one vehicle.
+func catchUp(t *testing.T, backlog, run int, deferred bool) time.Duration {
+	t.Helper()
+	r := newHotRun(t)
+	for range backlog {
+		r.add("behind", 0)
+	}
+	cfg := DefaultConfig()
+	cfg.Deferred, cfg.Run = deferred, run
+	r.drive(cfg, backlog, 10*time.Minute)
+	if len(r.took) != backlog {
+		t.Fatalf("%d of %d observations are published", len(r.took), backlog)
+	}
+	return r.took[backlog-1]
+}
+
 // hotRun drives one machine in virtual time.
 type hotRun struct {
 	t      *testing.T
@@ -51,34 +83,48 @@ type hotRun struct {
 // hotKey gives the times from production, and from delivery, to publication of the other vehicles' observations, ascending.
 func hotKey(t *testing.T, burst int, deferred bool) (took, inHand []time.Duration) {
 	t.Helper()
+	r := newHotRun(t)
+	const rounds, others = 60, 200
+	for round := range rounds {
+		if round == 20 {
+			for range burst {
+				r.add("hot", time.Duration(round)*100*time.Millisecond)
+			}
+		}
+		for v := range others {
+			r.add(fmt.Sprintf("v%d", v), time.Duration(round)*100*time.Millisecond+time.Duration(v)*time.Millisecond/4)
+		}
+	}
+	cfg := DefaultConfig()
+	cfg.Deferred = deferred
+	r.drive(cfg, rounds*others, time.Minute)
+	return r.took, r.inHand
+}
+
+func newHotRun(t *testing.T) *hotRun {
+	t.Helper()
 	r := &hotRun{t: t, w: newWorld(t.Errorf), now: toyStart(), read: map[int64]time.Time{}}
 	r.queue = heap[*event]{
 		less:  func(a, b *event) bool { return a.at.Before(b.at) || a.at.Equal(b.at) && a.serial < b.serial },
 		place: func(e *event) *int { return &e.place },
 	}
 	r.w.epoch, r.w.lanes = 1, 1
-	const rounds, others = 60, 200
-	add := func(key string, at time.Duration) {
-		rec := toyRecord(int64(len(r.w.log)), key, "w")
-		rec.Timestamp = toyStart().Add(at)
-		r.w.log = append(r.w.log, rec)
-	}
-	for round := range rounds {
-		if round == 20 {
-			for range burst {
-				add("hot", time.Duration(round)*100*time.Millisecond)
-			}
-		}
-		for v := range others {
-			add(fmt.Sprintf("v%d", v), time.Duration(round)*100*time.Millisecond+time.Duration(v)*time.Millisecond/4)
-		}
-	}
-	cfg := DefaultConfig()
-	cfg.Deferred = deferred
+	return r
+}
+
+// add produces a record at a time after the start.
+func (r *hotRun) add(key string, at time.Duration) {
+	rec := toyRecord(int64(len(r.w.log)), key, "w")
+	rec.Timestamp = toyStart().Add(at)
+	r.w.log = append(r.w.log, rec)
+}
+
+// drive lets the machine work until so many observations are published, not the hot one's, at most for so long.
+func (r *hotRun) drive(cfg Config, published int, most time.Duration) {
 	r.m = New(cfg, toy{}, Start{Tenure: toyTenure(1), Frontier: r.w.saved.Frontier}, r.now)
 	r.fetch()
 	r.tick()
-	for len(r.took) < rounds*others && r.now.Before(toyStart().Add(time.Minute)) {
+	for len(r.took) < published && r.now.Before(toyStart().Add(most)) {
 		e, _ := r.queue.top()
 		r.queue.remove(e)
 		r.now = e.at
@@ -86,7 +132,6 @@ func hotKey(t *testing.T, burst int, deferred bool) (took, inHand []time.Duratio
 	}
 	slices.Sort(r.took)
 	slices.Sort(r.inHand)
-	return r.took, r.inHand
 }
 
 func (r *hotRun) after(d time.Duration, run func()) {
@@ -127,7 +172,7 @@ func (r *hotRun) effect(e Effect) {
 		r.after(2*time.Millisecond, func() { r.step(in) })
 	case Dispatch:
 		d, err := toySolve(e.Request, 0)
-		r.after(time.Millisecond, func() { r.step(Result{Job: e.Job, Key: e.Key, Revision: e.Revision, Decision: d, Err: err}) })
+		r.after(time.Duration(1+len(d.More))*time.Millisecond, func() { r.step(Result{Job: e.Job, Key: e.Key, Revision: e.Revision, Decision: d, Err: err}) })
 	case Commit:
 		r.after(10*time.Millisecond, func() { r.commit(e.Commit) })
 	case Persist:
