@@ -129,6 +129,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 done, but rows of the
 			c.Args = knownVerb
 		}
 	}
+	narrowHelp(root)
 	return root
 }
 
