@@ -103,23 +103,41 @@ func sampleRequest() *Request {
 	}
 }
 
-// A9: a request carries everything that decides, bit for bit; "not given" stays different from 0.
+// sampleRun is a request of several observations.
+func sampleRun() *Request {
+	r := sampleRequest()
+	r.More = []Next{{Offset: 79, Observation: r.Observation}, {Offset: 80, Observation: *r.Seed}}
+	return r
+}
+
+// A9, F21: a request carries everything that decides, bit for bit; "not given" stays different from 0. A run out of order is refused.
 func TestRequestRoundTrip(t *testing.T) {
-	b, err := encodeRequest(sampleRequest())
+	for _, want := range []*Request{sampleRequest(), sampleRun()} {
+		b, err := encodeRequest(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeRequest(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+			t.Error(d)
+		}
+	}
+	disordered := sampleRun()
+	disordered.More[1].Offset = 79
+	b, err := encodeRequest(disordered)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := DecodeRequest(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(sampleRequest(), got, cmpopts.EquateNaNs()); d != "" {
-		t.Error(d)
+	if _, err := DecodeRequest(b); err == nil {
+		t.Error("a run out of order was read")
 	}
 }
 
 func FuzzDecodeRequest(f *testing.F) {
-	b, err := encodeRequest(sampleRequest())
+	b, err := encodeRequest(sampleRun())
 	if err != nil {
 		f.Fatal(err)
 	}

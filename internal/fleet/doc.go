@@ -20,7 +20,9 @@
 //	L5 An output's identity comes from where the observation stands in the raw topic, never from what decided it (F4).
 //	L6 A terminal keeps the open stretch; only a reset ends it.
 //	L7 A request without its trip has the answer of the whole one, byte for byte, or none (a trip miss).
-//	L7 A matcher's state goes to a matcher of its own graph only: the stretch of a vehicle that moves to another is closed on the
+//	L8 However a vehicle's waiting observations are parted into jobs, its outputs are the same bytes, and so is its state where a commit
+//	   ends (F21).
+//	L9 A matcher's state goes to a matcher of its own graph only: the stretch of a vehicle that moves to another is closed on the
 //	   old one or retracted, and a reset of reason graph_change says so (A7, M44).
 //
 // Goroutines: Pool.Run owns its solvers' goroutines, one a solver, and waits for them; Pools.Run

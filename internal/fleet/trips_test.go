@@ -143,3 +143,71 @@ func digestOf(b []byte) []byte {
 	d := sha256.Sum256(b)
 	return d[:]
 }
+
+// stopping is an adder that cannot solve, or refuses as too late, what comes over a state of its length.
+type stopping struct {
+	adder
+	fails, late int
+	large       bool
+}
+
+func (s stopping) Push(state []byte, o mapmatch.Observation) ([]byte, mapmatch.Result, error) {
+	if len(state) == s.fails {
+		return nil, mapmatch.Result{}, errors.New("cannot be solved")
+	}
+	next, r, err := s.adder.Push(state, o)
+	if len(state) == s.late {
+		next, r.Disposition = state, mapmatch.Regressed
+	}
+	if s.large {
+		r.Path = append(r.Path, mapmatch.Span{Nodes: make([]int64, maxAnswers/4)})
+	}
+	return next, r, err
+}
+
+// F21: a run is solved as far as it goes: before an observation that cannot be solved, which fails in a job of its own; up to one that comes too
+// late for the matcher, behind which everything is to be judged anew; within a bound in bytes. The trip kept is that of the last one
+// solved, and goes on in the next job.
+func TestRunsStopEarly(t *testing.T) {
+	run := func(s stopping) (*Solver, *Trips, partition.Decision, error) {
+		trips := NewTrips(1 << 20)
+		solver := NewSolver(s, [32]byte{9}).WithTrips(trips)
+		r := sampleRequest()
+		r.Closing, r.Seed, r.ClosingGraph, r.State = nil, nil, r.Graph, nil
+		r.Base, r.Identity.Revision = stream.Revision{Generation: 1}, stream.Revision{Generation: 1, Offset: 1}
+		for i := range 4 {
+			r.More = append(r.More, Next{Offset: int64(2 + i), Observation: r.Observation})
+		}
+		b, err := encodeRequest(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := solver.Solve(b)
+		return solver, trips, d, err
+	}
+	solver, _, d, err := run(stopping{fails: 3, late: 99})
+	if err != nil || len(d.More) != 2 {
+		t.Fatalf("one that cannot be solved: %d more answers, %v; want the two before it", len(d.More), err)
+	}
+	r := sampleRequest()
+	state := []byte{1, 2, 3}
+	digest := sha256.Sum256(state)
+	r.Closing, r.Seed, r.ClosingGraph, r.State, r.StateDigest = nil, nil, r.Graph, nil, digest[:]
+	r.Base, r.Identity.Revision = stream.Revision{Generation: 1, Offset: 3}, stream.Revision{Generation: 1, Offset: 4}
+	b, err := encodeRequest(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := solver.Solve(b); err == nil || errors.Is(err, partition.ErrTripMiss) {
+		t.Errorf("the next job: %v, want its own failure over the trip of the last one solved", err)
+	}
+	if _, _, _, err := run(stopping{fails: 0, late: 99}); err == nil {
+		t.Error("the first cannot be solved: no error")
+	}
+	if _, _, d, err := run(stopping{fails: 99, late: 2}); err != nil || len(d.More) != 2 {
+		t.Errorf("too late: %d more answers, %v; want it to be the last", len(d.More), err)
+	}
+	if _, _, d, err := run(stopping{fails: 99, late: 99, large: true}); err != nil || len(d.More) == 0 || len(d.More) == 4 {
+		t.Errorf("large: %d more answers, %v; want it to stop", len(d.More), err)
+	}
+}

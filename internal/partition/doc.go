@@ -36,6 +36,10 @@
 //	observations go from ready to settingAside and are done when their rows are written. An operator's request takes the
 //	key to onErrand; between its answers each replayed observation goes the way of any other.
 //
+// A key that has fallen behind has a run of observations in one job and one commit: the head and what waits behind it, as far as the workload
+// can foresee, within Config.Run and Config.RunBytes. Each is planned over the state of the one before, as if it had been committed by itself. A run
+// that fails for good is tried in halves, so that only the observation that cannot be decided or committed stops the key.
+//
 // In mode deferred a commit is published without having been prepared; the key is then dirty until its newest checkpoint is
 // persisted, which costs it no phase: it goes on meanwhile. A key that must be clean first (for the quarantine, an operator's
 // request or a prepare) waits in settling. What an earlier owner published and did not persist is opened like any other
