@@ -90,6 +90,9 @@ func (j *judgement) epochsOfLedger(issued map[tenure]string) {
 
 // ledger checks that each output is named by the ledger once, by an epoch that is not below its own.
 func (j *judgement) ledger() {
+	if j.h.LedgerWhole {
+		j.checked["ledgers read whole"] = 1
+	}
 	for id, n := range j.first {
 		entries := j.entries[id]
 		if len(entries) == 0 && j.h.LedgerWhole {
