@@ -24,7 +24,8 @@ import (
 // Bounds of a run's parts on a busy machine.
 const (
 	startBound  = 90 * time.Second
-	finishBound = 150 * time.Second // after the healing, until everything has come out
+	finishBound = 120 * time.Second // after the healing, without anything coming out
+	finishMost  = 12 * time.Minute
 	drainBound  = 45 * time.Second
 	readBound   = 90 * time.Second
 )
@@ -243,7 +244,7 @@ func (r *run) heal() {
 // finish lets the workers come to an end, drains them, and reads everything.
 func (r *run) finish(ctx context.Context) (*judge.History, error) {
 	h := &judge.History{Mode: r.plan.Mode, RawTopic: r.topics.raw}
-	bounded, cancel := context.WithTimeout(ctx, finishBound)
+	bounded, cancel := context.WithTimeout(ctx, finishMost)
 	h.Stuck = r.answered(bounded)
 	cancel()
 	r.say("%6.1f s  everything came out: %t", time.Since(r.start).Seconds(), h.Stuck == "")
@@ -282,6 +283,7 @@ func (r *run) answered(ctx context.Context) string {
 	if err := r.tape.caughtUp(ctx, r.admin, r.topics.raw); err != nil {
 		return err.Error()
 	}
+	least, since := -1, time.Now()
 	for {
 		open := r.tape.unanswered()
 		quarantined, err := r.observer.quarantined(ctx)
@@ -291,13 +293,16 @@ func (r *run) answered(ctx context.Context) string {
 		if len(open) == 0 && err == nil {
 			return ""
 		}
-		if pause(ctx, 300*time.Millisecond) != nil {
+		if err == nil && (least < 0 || len(open) < least) {
+			least, since = len(open), time.Now()
+		}
+		if pause(ctx, 300*time.Millisecond) != nil || time.Since(since) > finishBound {
 			var some []string
 			for id := range open {
 				some = append(some, id.String())
 			}
 			slices.Sort(some)
-			return fmt.Sprintf("%d raw records have no output %s after everything was healed: %s", len(open), finishBound, strings.Join(some[:min(len(some), 8)], ", "))
+			return fmt.Sprintf("%d raw records have no output, %s after the last one that came out: %s", len(open), time.Since(since).Round(time.Second), strings.Join(some[:min(len(some), 8)], ", "))
 		}
 	}
 }

@@ -261,6 +261,7 @@ func (j *judgement) losses() {
 		n, out := j.first[r.ID]
 		q := j.quarantine[r.ID]
 		switch {
+		case !out && q == nil && j.h.Stuck != "": // it is among what that tells of
 		case !out && q == nil:
 			j.violate("lost", r.ID, j.about(r.ID), "key %q, value %q", r.Key, r.Value)
 		case out && q != nil && !q.Discarded:
