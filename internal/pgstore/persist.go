@@ -107,17 +107,11 @@ func (s *Store) persist(ctx context.Context, items []persisting) ([]error, error
 }
 
 func persistArgs(items []persisting) (*fence, []any) {
-	n := len(items)
-	f := &fence{}
-	fences, keys, ids, states := make([]int32, n), make([][]byte, n), make(uuids, n), make([][]byte, n)
-	baseGenerations, baseOffsets := make([]int32, n), make([]int64, n)
-	generations, offsets, segments := make([]int32, n), make([]int64, n), make([]int64, n)
-	for i, p := range items {
-		fences[i], keys[i], ids[i], states[i] = f.add(p.Tenure), []byte(p.Key), uuid(p.ID), present(p.Next.State)
-		baseGenerations[i], baseOffsets[i] = p.Base.Generation, p.Base.Offset
-		generations[i], offsets[i], segments[i] = p.Next.Revision.Generation, p.Next.Revision.Offset, p.Next.Segment
+	var c columns
+	for _, x := range items {
+		c.add(x.Tenure, x.Key, x.Base, x.Next, x.ID)
 	}
-	return f, f.args(fences, keys, baseGenerations, baseOffsets, generations, offsets, segments, ids, states)
+	return &c.fence, c.args()
 }
 
 // stored judges a checkpoint that a statement did not write by its row as it stands; nil: it is what is current.

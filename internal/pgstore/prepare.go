@@ -136,27 +136,13 @@ func (s *Store) prepare(ctx context.Context, items []preparing, left int) ([]com
 }
 
 func prepareArgs(items []preparing) (*fence, []any) {
-	n := len(items)
-	f := &fence{}
-	fences, keys, ids := make([]int32, n), make([][]byte, n), make(uuids, n)
-	baseGenerations, baseOffsets := make([]int32, n), make([]int64, n)
-	generations, offsets, segments := make([]int32, n), make([]int64, n), make([]int64, n)
-	states, outputs := make([][]byte, n), make([][]byte, n)
-	for i, c := range items {
-		fences[i], keys[i], ids[i] = f.add(c.Tenure), []byte(c.Key), uuid(c.ID)
-		baseGenerations[i], baseOffsets[i] = c.Base.Generation, c.Base.Offset
-		generations[i], offsets[i], segments[i] = c.Revision.Generation, c.Revision.Offset, c.Next.Segment
-		states[i], outputs[i] = present(c.Next.State), present(c.outputs)
+	var c columns
+	outputs := make([][]byte, len(items))
+	for i, x := range items {
+		c.add(x.Tenure, x.Key, x.Base, x.Next, x.ID)
+		outputs[i] = present(x.outputs)
 	}
-	return f, f.args(fences, keys, baseGenerations, baseOffsets, generations, offsets, segments, ids, states, outputs)
-}
-
-// present makes an empty value of a missing one: in a row, null means that there is none.
-func present(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+	return &c.fence, c.args(outputs)
 }
 
 // swap runs a statement that writes n items over their base and says which fence rows held and which items were written;
