@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"milepost/internal/mapmatch"
@@ -60,8 +59,9 @@ func contenders(richer bool) []contender {
 
 // child is an engine's process.
 type child struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when it has ended
+	scratch string        // a folder that goes with it
 }
 
 // launch starts a program; what it says goes to a log.
@@ -75,9 +75,6 @@ func launch(cmd *exec.Cmd, log string) (*child, error) {
 	if cmd.Stdout == nil {
 		cmd.Stdout = f
 	}
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -90,8 +87,11 @@ func launch(cmd *exec.Cmd, log string) (*child, error) {
 }
 
 func (c *child) stop() {
-	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Process.Kill() // it may have ended already
 	<-c.done
+	if c.scratch != "" {
+		_ = os.RemoveAll(c.scratch)
+	}
 }
 
 // cpu is the processor time that the process has taken, all threads that live.
@@ -110,8 +110,13 @@ func (c *child) cpu() time.Duration {
 	return time.Duration(sum)
 }
 
-// listening waits until a process accepts connections.
-func (c *child) listening(ctx context.Context, addr string) error {
+// listening waits until a process accepts connections, and ends it where it does not.
+func (c *child) listening(ctx context.Context, addr string) (err error) {
+	defer func() {
+		if err != nil {
+			c.stop()
+		}
+	}()
 	var d net.Dialer
 	for range 600 {
 		conn, err := d.DialContext(ctx, "tcp", addr)

@@ -49,7 +49,10 @@ func startOSRM(ctx context.Context, p peers, mapFile, work string) (*osrm, error
 		return nil, err
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	return &osrm{child: c, url: "http://" + addr + "/match/v1/driving/"}, c.listening(ctx, addr)
+	if err := c.listening(ctx, addr); err != nil {
+		return nil, err
+	}
+	return &osrm{child: c, url: "http://" + addr + "/match/v1/driving/"}, nil
 }
 
 func (o *osrm) process() *child { return o.child }

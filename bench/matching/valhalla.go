@@ -44,7 +44,12 @@ func startValhalla(ctx context.Context, p peers, mapFile, work string) (*valhall
 	if err != nil {
 		return nil, err
 	}
-	config, err := p.valhallaConfig(ctx, work, port)
+	// The names of ipc sockets must not be longer than the system allows: they get a short folder of their own.
+	sockets, err := os.MkdirTemp("", "valhalla")
+	if err != nil {
+		return nil, err
+	}
+	config, err := p.valhallaConfig(ctx, work, sockets, port)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +62,16 @@ func startValhalla(ctx context.Context, p peers, mapFile, work string) (*valhall
 	if err != nil {
 		return nil, err
 	}
+	c.scratch = sockets
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	return &valhalla{child: c, url: "http://" + addr + "/trace_attributes"}, c.listening(ctx, addr)
+	if err := c.listening(ctx, addr); err != nil {
+		return nil, err
+	}
+	return &valhalla{child: c, url: "http://" + addr + "/trace_attributes"}, nil
 }
 
 // valhallaConfig writes a configuration by Valhalla's own script, with the folders and limits of this run.
-func (p peers) valhallaConfig(ctx context.Context, work string, port int) (string, error) {
+func (p peers) valhallaConfig(ctx context.Context, work, sockets string, port int) (string, error) {
 	script := filepath.Join(p.valhallaFolder(), "valhalla", "valhalla_build_config.py")
 	cmd := exec.CommandContext(ctx, "python3", script, "--mjolnir-tile-dir", filepath.Join(work, "valhalla"))
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+p.valhallaFolder())
@@ -85,11 +94,6 @@ func (p peers) valhallaConfig(ctx context.Context, work string, port int) (strin
 			at = next
 		}
 		return at
-	}
-	// The ends of ipc paths must not be longer than the system allows.
-	sockets, err := os.MkdirTemp("", "valhalla")
-	if err != nil {
-		return "", err
 	}
 	for _, stage := range []string{"loki", "thor", "odin", "meili"} {
 		part(stage, "service")["proxy"] = "ipc://" + filepath.Join(sockets, stage)
