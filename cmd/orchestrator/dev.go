@@ -70,6 +70,7 @@ Exit code 1 when anything was lost, repeated or left prepared.`,
 	fs.IntVar(&o.service.lanes, "lanes", 3, "transactional producers that take turns")
 	fs.IntVar(&o.service.solvers, "solvers", 0, "solvers in this process; 0: one a core")
 	fs.StringVar(&o.service.listen, "listen", "127.0.0.1:0", "address for /livez, /readyz and /metrics; port 0: any free one")
+	o.service.traces.flags(fs)
 	o.service.log.flags(fs, "warn")
 	return cmd
 }

@@ -16,7 +16,16 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram makes the test's own binary the program: a process that a test may start and signal.
+const asProgram = "MILEPOST_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // outcome is what one command line did.
 type outcome struct {

@@ -33,6 +33,7 @@ type matcherOptions struct {
 	config, prefix, region, roadMap, catalog, profiles, listen string
 	resourceClass                                              string
 	operators                                                  telemetry.Operators
+	traces                                                     wholeTraces
 	solvers, maxInFlight                                       int
 	tripBytes                                                  int64
 	sessionTimeout, drainGrace                                 time.Duration
@@ -54,6 +55,7 @@ func (o *matcherOptions) flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.drainGrace, "drain-grace", 10*time.Second, "how long a stopping matcher may take to answer what is in flight")
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:9465", "address for /livez, /readyz, /metrics and what operators ask for")
 	operatorFlags(fs, &o.operators)
+	o.traces.flags(fs)
 	o.log.flags(fs, "info")
 }
 
@@ -70,7 +72,7 @@ func (o *matcherOptions) validate() error {
 	if o.resourceClass != "" && o.catalog == "" {
 		problems = append(problems, errors.New("--resource-class needs --catalog, which says what a region wants"))
 	}
-	if err := checkOperators(o.operators); err != nil {
+	if err := errors.Join(checkOperators(o.operators), o.traces.validate()); err != nil {
 		problems = append(problems, err)
 	}
 	for _, l := range []struct {
@@ -188,6 +190,9 @@ func runMatcher(ctx context.Context, o *matcherOptions, t *territory, log *slog.
 		return err
 	}
 	server.Handle("POST /catalog/reload", o.operators.Only(reloads.serve))
+	if err := o.traces.serve(server, reloads.inForce.Load, registry, log); err != nil {
+		return err
+	}
 	log.LogAttrs(ctx, slog.LevelInfo, "matcher", slog.String("region", o.region), slog.String("address", server.Address()))
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var below errgroup.Group

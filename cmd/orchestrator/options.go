@@ -167,6 +167,7 @@ type serviceOptions struct {
 	stateRetention                         time.Duration
 	listen                                 string
 	operators                              telemetry.Operators
+	traces                                 wholeTraces
 	lanes, solvers, replication            int
 	rawPartitions, maxRecordBytes          int32
 	sessionTimeout, maxAge, drainGrace     time.Duration
@@ -205,6 +206,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.maxAge, "max-age", 0, "how far an event's time may be from its record's Kafka timestamp; 0: any")
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:9464", "address for /livez, /readyz, /metrics and what operators ask for")
 	operatorFlags(fs, &o.operators)
+	o.traces.flags(fs)
 	o.log.flags(fs, "info")
 }
 
@@ -293,6 +295,10 @@ func (o *serviceOptions) wrongBelow() []error {
 	_, err = newLogger(streams{err: io.Discard}, o.log)
 	note(err)
 	note(checkOperators(o.operators))
+	note(o.traces.validate())
+	if o.traces.atOnce > 0 && o.workload != workloadFleet {
+		note(errors.New("--match-traces needs --workload fleet: others have no road map"))
+	}
 	publishing := o.publishing("worker")
 	note(publishing.Validate())
 	consuming := o.consuming("worker")

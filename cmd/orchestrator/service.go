@@ -89,6 +89,9 @@ func (s *service) build(ctx context.Context) error {
 	}
 	s.server = server
 	server.Handle("POST /catalog/reload", s.opts.operators.Only(s.reloader.serve))
+	if err := s.opts.traces.serve(server, s.reloader.inForce.Load, s.registry, s.log); err != nil {
+		return err
+	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "health and metrics", slog.String("address", server.Address()))
 	if err := s.connectStore(ctx); err != nil {
 		return err

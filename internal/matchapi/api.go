@@ -38,6 +38,8 @@ type Config struct {
 	WriteLimit  time.Duration // for the answer to go
 	Fleet       fleet.Config  // as the workers have it
 	Matcher     mapmatch.Config
+	// Token gives the bearer token that callers must send; nil: there is none, and only programs of this machine may ask.
+	Token func() (string, error)
 }
 
 // DefaultConfig gives the defaults: one trace a core.
@@ -81,6 +83,7 @@ type API struct {
 	running  chan struct{} // capacity: Concurrency
 	metrics  *metrics
 	log      *slog.Logger
+	callers  callers
 }
 
 // New makes the interface over the world that is in force when a request comes; its metrics go to the registerer.
@@ -91,7 +94,7 @@ func New(world func() offline.World, cfg Config, reg prometheus.Registerer, log 
 	return &API{
 		cfg: cfg, world: world, engines: engines{keep: 2 * cfg.Concurrency}, log: log,
 		admitted: make(chan struct{}, cfg.Concurrency+cfg.Waiting), running: make(chan struct{}, cfg.Concurrency),
-		metrics: newMetrics(reg),
+		metrics: newMetrics(reg), callers: callers{token: cfg.Token, log: log},
 	}, nil
 }
 
@@ -120,6 +123,10 @@ func (a *API) match(w http.ResponseWriter, r *http.Request) {
 
 // handle gives what became of the request.
 func (a *API) handle(w http.ResponseWriter, r *http.Request) string {
+	if p := a.callers.check(r); p != nil {
+		p.write(w)
+		return p.Code
+	}
 	select {
 	case a.admitted <- struct{}{}: // held until the answer has gone, which is memory too
 		defer func() { <-a.admitted }()

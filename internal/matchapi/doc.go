@@ -14,7 +14,8 @@
 //	W4 As many traces are matched at once as Config.Concurrency says, whatever the clients do; a trace that takes longer than TimeLimit,
 //	   or whose client has gone, is given up.
 //	W5 Every error is a JSON object (RFC 9457) with a code of a closed list, and the place in the request where there is one.
-//	W6 Equal requests over equal worlds give equal bytes.
+//	W6 Without a token only programs of this machine are served, and never a web page of another origin; with one, who sends it.
+//	W7 Equal requests over equal worlds give equal bytes.
 //
 // Goroutines: none of its own; each request is served by the one that net/http gave it.
 package matchapi

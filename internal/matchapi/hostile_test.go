@@ -151,7 +151,7 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, "POST /v1/match HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+	if _, err := io.WriteString(conn, "POST /v1/match HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := io.ReadAll(conn) // the server closes after it
@@ -206,7 +206,9 @@ func FuzzMatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w := httptest.NewRecorder()
-		handler(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, matchapi.MatchPath, bytes.NewReader(body)))
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, matchapi.MatchPath, bytes.NewReader(body))
+		req.RemoteAddr, req.Host = "127.0.0.1:1", "localhost"
+		handler(w, req)
 		switch w.Code {
 		case http.StatusOK:
 			var a matchapi.Answer

@@ -19,25 +19,27 @@ type Problem struct {
 
 // The codes, a closed list.
 const (
-	codeNotJSON     = "not_json"
-	codeBadValue    = "bad_value"
-	codeMissing     = "missing_value"
-	codeUnsupported = "unsupported_value"
-	codeTooLarge    = "body_too_large"
-	codeTooMany     = "too_many_points"
-	codeTooFew      = "too_few_points"
-	codeMediaType   = "unsupported_media_type"
-	codeMethod      = "method_not_allowed"
-	codeSlow        = "request_too_slow"
-	codeBusy        = "busy"
-	codeTimeLimit   = "time_limit"
-	codeInternal    = "internal"
+	codeNotJSON      = "not_json"
+	codeBadValue     = "bad_value"
+	codeMissing      = "missing_value"
+	codeUnsupported  = "unsupported_value"
+	codeTooLarge     = "body_too_large"
+	codeTooMany      = "too_many_points"
+	codeTooFew       = "too_few_points"
+	codeMediaType    = "unsupported_media_type"
+	codeMethod       = "method_not_allowed"
+	codeForbidden    = "forbidden"
+	codeUnauthorized = "unauthorized"
+	codeSlow         = "request_too_slow"
+	codeBusy         = "busy"
+	codeTimeLimit    = "time_limit"
+	codeInternal     = "internal"
 )
 
 // Codes lists every code.
 func Codes() []string {
 	return []string{
-		codeNotJSON, codeBadValue, codeMissing, codeUnsupported, codeTooLarge, codeTooMany, codeTooFew, codeMediaType, codeMethod, codeSlow,
+		codeNotJSON, codeBadValue, codeMissing, codeUnsupported, codeTooLarge, codeTooMany, codeTooFew, codeMediaType, codeMethod, codeForbidden, codeUnauthorized, codeSlow,
 		codeBusy, codeTimeLimit, codeInternal,
 	}
 }
@@ -60,6 +62,8 @@ func (p *Problem) write(w http.ResponseWriter) {
 	switch p.Status {
 	case http.StatusTooManyRequests:
 		h.Set("Retry-After", strconv.Itoa(retrySeconds))
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
 	case http.StatusMethodNotAllowed:
 		h.Set("Allow", http.MethodPost)
 	}
