@@ -75,8 +75,8 @@ func TestMapReadsBack(t *testing.T) {
 			t.Fatalf("pair %v has %.2f m, read back %.2f m", pair, l, b[pair])
 		}
 	}
-	if len(a) != 9002 { // the side street has two directions
-		t.Errorf("%d pairs, want 9002", len(a))
+	if len(a) != 18_002 { // both directions of every stretch and of the side street: against the one-way street, too
+		t.Errorf("%d pairs, want 18002", len(a))
 	}
 }
 

@@ -31,9 +31,9 @@ func newNetwork() *network {
 	return &network{nodes: make(map[int64]roadnet.Point), ways: make(map[int64]way)}
 }
 
-// graph imports the network for scoring.
+// graph imports the network as graph build does by default: with edges against one-way streets, so that driving there is judged.
 func (n *network) graph() (*roadnet.Graph, error) {
-	b := roadnet.NewBuilder(nil)
+	b := roadnet.NewBuilderFor(roadnet.ImportOptions{Contraflow: true})
 	for _, id := range slices.Sorted(maps.Keys(n.ways)) {
 		var tags roadnet.Tags
 		for _, t := range n.ways[id].tags {
