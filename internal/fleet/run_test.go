@@ -34,16 +34,22 @@ func TestRunsAreIdentical(t *testing.T) {
 		kinds []string // that must be among the events
 	}{
 		{
-			"one map", workload(t, config(), fleet.MapOf(straight.Graph)), []*roadnet.Graph{straight.Graph}, eventful(straight),
+			"one map", workload(t, config(), fleet.MapOf(straight.Graph)),
+			[]*roadnet.Graph{straight.Graph},
+			eventful(straight),
 			[]string{fleet.Matched, fleet.Standing, fleet.OffRoad, fleet.Outlier, fleet.TerminalRegression, fleet.TerminalUnsupported, fleet.ResetGap, fleet.ResetTeleport, fleet.ResetOffRoad},
 		},
 		{
-			"over a border", regionWorkload(t, border, []*roadnet.Graph{long.Graph, other}), []*roadnet.Graph{long.Graph, other},
-			toAndFro(long), []string{fleet.Matched, fleet.ResetGraphChange},
+			"over a border", regionWorkload(t, border, []*roadnet.Graph{long.Graph, other}),
+			[]*roadnet.Graph{long.Graph, other},
+			toAndFro(long),
+			[]string{fleet.Matched, fleet.ResetGraphChange},
 		},
 		{
-			"over a border on one graph", regionWorkload(t, border, []*roadnet.Graph{long.Graph, long.Graph}), []*roadnet.Graph{long.Graph},
-			toAndFro(long), []string{fleet.Matched},
+			"over a border on one graph", regionWorkload(t, border, []*roadnet.Graph{long.Graph, long.Graph}),
+			[]*roadnet.Graph{long.Graph},
+			toAndFro(long),
+			[]string{fleet.Matched},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -211,7 +217,7 @@ func eventful(m *roadnettest.Map) []mapmatch.Observation {
 			see(now, x, 2)
 		}
 		along(5)
-		now += 1
+		now++
 		see(now, x+1500, 3) // nobody is so fast
 		along(7)
 		for i := range 3 { // outside of the map

@@ -178,6 +178,9 @@ func (m *Machine) finishHead(k *key, as mark) {
 // regulate pauses the fetch when the window is full or the frontier is too far behind, and resumes it at half.
 func (m *Machine) regulate() {
 	ahead := m.tracker.next - m.tracker.frontier
+	if len(m.owing) > 0 {
+		ahead = 0 // an entry that holds the frontier may wait for them; a former owner came no further than its own bound
+	}
 	if !m.paused {
 		if m.records >= m.cfg.WindowRecords || m.bytes >= m.cfg.WindowBytes || ahead >= m.cfg.MaxAhead {
 			m.paused = true

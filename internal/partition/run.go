@@ -84,28 +84,31 @@ func (j *job) about(i int) Decision {
 // plan turns the job's decision into one commit's plan, as if each observation were planned and committed by itself: each over the state that the
 // one before made. One that cannot be planned ends it before, so that it fails as the head of a job of its own.
 func (m *Machine) plan(k *key) (commit.Plan, error) {
-	j, state, it := k.job, m.state(k), k.head
-	all, size := commit.Plan{}, int64(0)
-	j.planned = j.planned[:0]
-	for i := range j.decides() {
-		p, err := j.planOne(state, it.obs, j.about(i))
-		for o := range p.Outputs {
-			size += p.Outputs[o].Size()
-		}
-		if i > 0 && (err != nil || size > m.cfg.RunBytes) {
+	j, it := k.job, k.head
+	all, err := j.planOne(m.state(k), it.obs, j.about(0))
+	if err != nil {
+		return commit.Plan{}, err
+	}
+	j.planned = append(j.planned[:0], planned{all.Terminal, all.Reset})
+	size := sizeOf(all.Outputs)
+	for i := 1; i < j.decides(); i++ {
+		it = it.next
+		p, err := j.planOne(m.stateOver(all.Next), it.obs, j.about(i))
+		if size += sizeOf(p.Outputs); err != nil || size > m.cfg.RunBytes {
 			break
 		}
-		if err != nil {
-			return commit.Plan{}, err
-		}
-		if i > 0 {
-			all.Earlier = append(all.Earlier, all.Next.Revision.Offset)
-		}
+		all.Earlier = append(all.Earlier, all.Next.Revision.Offset)
 		all.Next, all.Outputs = p.Next, append(all.Outputs, p.Outputs...)
 		j.planned = append(j.planned, planned{p.Terminal, p.Reset})
-		state, it = m.stateOver(p.Next), it.next
 	}
-	return all, nil
+	return all, nil //nolint:nilerr // an error after the first is met again by the job that it heads
+}
+
+func sizeOf(outputs []commit.Output) (n int64) {
+	for i := range outputs {
+		n += outputs[i].Size()
+	}
+	return n
 }
 
 // narrow lets a job of several observations that failed for good be tried again in jobs of half as many, and so on: only the one that cannot be

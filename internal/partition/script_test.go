@@ -649,8 +649,8 @@ func (s *script) tellCommit(c commit.Commit) string {
 		outs = append(outs, fmt.Sprintf("%s %q", o.Topic, o.Value))
 	}
 	of := c.Revision.String()
-	for i := len(c.Earlier) - 1; i >= 0; i-- {
-		of = fmt.Sprintf("%d.%d %s", c.Revision.Generation, c.Earlier[i], of)
+	for _, offset := range slices.Backward(c.Earlier) {
+		of = fmt.Sprintf("%d.%d %s", c.Revision.Generation, offset, of)
 	}
 	told := fmt.Sprintf("commit %s@%s over %s: %s", c.Key, of, c.Base, strings.Join(outs, ", "))
 	if c.NoRow {
