@@ -119,6 +119,7 @@ func tables(f *figures) string {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString(f.reasons())
 	if len(steps) == 1 {
 		head("found (added), % of the length")
 		for _, c := range f.Contenders {
@@ -169,6 +170,21 @@ func thousands(v float64) string {
 	default:
 		return fmt.Sprintf("%.0f", v)
 	}
+}
+
+// reasons says why drives had no answer, once a contender.
+func (f *figures) reasons() string {
+	var b strings.Builder
+	for _, c := range f.Contenders {
+		for _, r := range f.Rows {
+			if r.Contender == c.Name && r.Failed > 0 {
+				why := []rune(r.Why)
+				fmt.Fprintf(&b, "\nWithout answer, %s: “%s”.\n", c.Label, strings.TrimRight(string(why[:min(len(why), 160)]), ". "))
+				break
+			}
+		}
+	}
+	return b.String()
 }
 
 // steps has one row of each step.
