@@ -297,8 +297,10 @@ func (d *driver) warn(e partition.Warn) {
 		attrs = append(attrs, slog.String("key", string(e.Key)), slog.String("revision", e.Revision.String()))
 	}
 	level := slog.LevelWarn
-	if e.Class == commit.Permanent || e.Class == commit.Fenced {
+	switch e.Class {
+	case commit.Permanent, commit.Poison, commit.Fenced: // a key is quarantined, or a partition lost
 		level = slog.LevelError
+	case commit.Conflict, commit.Busy, commit.Transient, commit.Canceled:
 	}
 	//nolint:sloglint // the machine's messages are a closed list of literals; they only pass through here
 	d.log.LogAttrs(context.Background(), level, e.Message, attrs...)

@@ -179,9 +179,12 @@ func (s *session) tellEnd(w *worker, released bool) {
 		slog.String("frontier", w.report.Frontier.String()), slog.Int("prepared", w.report.Prepared), slog.Int("unfinished", w.report.Unfinished),
 		statistics(w.report.Stats),
 	}
-	if cause == nil {
+	switch {
+	case cause == nil:
 		s.c.log.Info("drained", attrs...)
-	} else {
+	case commit.ClassOf(cause) == commit.Fenced:
+		s.c.log.Error("the tenure ended", append(attrs, slog.Any("err", cause))...)
+	default:
 		s.c.log.Warn("the tenure ended", append(attrs, slog.Any("err", cause))...)
 	}
 	if f := s.c.deps.Observer.Ended; f != nil {

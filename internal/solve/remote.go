@@ -50,6 +50,7 @@ type Remote struct {
 	wg     sync.WaitGroup
 
 	sent, unsent, replies, malformed, forged, stray, errs atomic.Int64
+	unsentTold                                            atomic.Int64 // when it was last said that requests are not sent, in nanoseconds
 
 	mu      sync.Mutex
 	desks   map[int32]*Desk
@@ -340,6 +341,7 @@ func (d *Desk) Submit(e partition.Dispatch) bool {
 			return
 		}
 		d.r.unsent.Add(1)
+		d.r.tellUnsent(e.Region, err)
 		if errors.Is(err, kerr.MessageTooLarge) {
 			d.deliver(partition.Result{
 				Job: e.Job, Key: e.Key, Revision: e.Revision, Err: fmt.Errorf("solve: send a request: %w: %w", commit.ErrPermanent, err),
@@ -347,6 +349,16 @@ func (d *Desk) Submit(e partition.Dispatch) bool {
 		}
 	})
 	return true
+}
+
+// tellUnsent says that requests are not sent, now and then: there may be one a job.
+func (r *Remote) tellUnsent(region string, err error) {
+	now, told := time.Now().UnixNano(), r.unsentTold.Load()
+	if r.ctx.Err() != nil || now-told < int64(30*time.Second) || !r.unsentTold.CompareAndSwap(told, now) {
+		return
+	}
+	r.cfg.Log.LogAttrs(r.ctx, slog.LevelWarn, "requests to matchers could not be sent; each is tried again at its next deadline",
+		slog.String("region", region), slog.Int64("unsent", r.unsent.Load()), slog.Any("err", err))
 }
 
 // route chooses the partition of a job and fills in the replica that it is for.
