@@ -30,6 +30,8 @@ type resetFacts struct {
 	TopicGeneration int32           `json:"topic_generation"`
 	Starts          map[int32]int64 `json:"starts"` // of the partitions that do not go on at their frontiers
 	Fenced          []string        `json:"fenced"` // owners that did not release; they acquire anew
+
+	grown bool
 }
 
 func newPartitionReset(s streams) *cobra.Command {
@@ -42,7 +44,8 @@ that run acquire anew under it.
 
 The topic was deleted and made again: the new one is read from its beginning. Partitions were added: every old partition must have
 reached its end, with the producers stopped, and no commit may stand prepared and no observation be in quarantine, for keys have
-moved; the ledger topic gets as many partitions. To replay, name where to begin: --earliest, or --offset for some partitions; every
+moved; the ledger topic gets as many partitions. Keep the producers stopped until every partition has an owner again (see:
+orchestrator status). To replay, name where to begin: --earliest, or --offset for some partitions; every
 key that has history then begins anew, with a reset of reason "operator", and its outputs carry the new generation.
 
 It refuses, with every reason and nothing changed, what would lose or reorder observations.`,
@@ -146,7 +149,9 @@ func runReset(ctx context.Context, s streams, o *resetOptions) error {
 	if err != nil {
 		return err
 	}
-	return printReset(s, o.asJSON, resetFacts{TopicGeneration: opened.TopicGeneration, Starts: g.Starts, Fenced: opened.Fenced})
+	return printReset(s, o.asJSON, resetFacts{
+		TopicGeneration: opened.TopicGeneration, Starts: g.Starts, Fenced: opened.Fenced, grown: bound.Partitions != g.Partitions,
+	})
 }
 
 // generation plans the next generation, from what is bound and what the brokers have now.
@@ -221,6 +226,9 @@ func printReset(s streams, asJSON bool, f resetFacts) error {
 	}
 	if len(f.Fenced) > 0 {
 		w.row("fenced: %s; they acquire anew", strings.Join(f.Fenced, ", "))
+	}
+	if f.grown {
+		w.row("keep the producers stopped until every partition has an owner again (see: orchestrator status)")
 	}
 	return w.flush()
 }

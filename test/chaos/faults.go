@@ -291,6 +291,24 @@ func (r *run) atEnds(ctx context.Context) error {
 	}
 }
 
+// owned waits until every partition has an owner again: until then the producers stay stopped, as the command says.
+func (r *run) owned(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, finishBound)
+	defer cancel()
+	for {
+		left := -1
+		err := r.observer.once(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+			return conn.QueryRow(ctx, "SELECT count(*) FROM partition_owner WHERE instance IN ('', 'operator')").Scan(&left)
+		})
+		if left == 0 {
+			return nil
+		}
+		if waited := pause(ctx, 200*time.Millisecond); waited != nil {
+			return errors.Join(fmt.Errorf("%d partitions have no owner after the command", left), err)
+		}
+	}
+}
+
 // addPartitions adds one to the raw topic, as the runbook says: the producers stopped, every partition at its end, then the command, which is
 // tried until it is not refused.
 func (r *run) addPartitions(ctx context.Context) (string, error) {
@@ -316,7 +334,7 @@ func (r *run) addPartitions(ctx context.Context) (string, error) {
 			"--dsn", r.observer.dsn, "--group", r.group, "--raw", r.topics.raw, "--prefix", r.prefix)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
-			return fmt.Sprintf("taken at try %d", tries), nil
+			return fmt.Sprintf("taken at try %d", tries), r.owned(ctx)
 		}
 		if waited := pause(ctx, time.Second); waited != nil || tries > 100 {
 			return "", fmt.Errorf("partition reset: %w: %s", err, out)

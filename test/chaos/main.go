@@ -25,7 +25,7 @@ type options struct {
 	rate             int
 	out, summary     string
 	program, scratch string
-	build            string
+	build, commit    string
 	keep             bool
 }
 
@@ -58,6 +58,7 @@ func (o *options) main(ctx context.Context, out io.Writer) int {
 		_, err := buildProgram(o.build)
 		return exitOf(err)
 	}
+	o.commit = commitHash()
 	if o.mode >= len(modes()) {
 		for i, m := range modes() {
 			fmt.Fprintf(out, "%d %s\n", i, m)
@@ -145,6 +146,7 @@ func (o *options) one(ctx context.Context, out io.Writer, s *stack, i int) (ok b
 		r.keepLogs(o.keep)
 		return false, context.Cause(ctx) // broken off: it says nothing
 	}
+	r.commit = o.commit
 	rep := r.report(h, err, began, o.replay(r.plan, mode))
 	rep.Logs = r.keepLogs(o.keep || !rep.clean())
 	rep.print(out)

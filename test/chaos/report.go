@@ -55,7 +55,7 @@ func (i injected) MarshalJSON() ([]byte, error) {
 
 func (r *run) report(h *judge.History, err error, began time.Time, replay string) *report {
 	rep := &report{
-		Seed: r.plan.Seed, Commit: commitHash(), Mode: r.plan.Mode, Brokers: r.plan.Brokers, Seconds: r.plan.Seconds, Ill: math.Round(r.ill.Seconds()), Began: began.UTC(),
+		Seed: r.plan.Seed, Commit: r.commit, Mode: r.plan.Mode, Brokers: r.plan.Brokers, Seconds: r.plan.Seconds, Ill: math.Round(r.ill.Seconds()), Began: began.UTC(),
 		Took: time.Since(began).Round(100 * time.Millisecond).String(), Faults: r.done, Ends: map[string]int{}, Violations: []judge.Violation{}, Replay: replay,
 	}
 	slices.SortFunc(rep.Faults, func(a, b injected) int { return cmp.Compare(a.Began, b.Began) })

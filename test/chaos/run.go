@@ -38,6 +38,7 @@ type run struct {
 	plan    plan
 	stack   *stack
 	program string
+	commit  string // of what is tested
 	dir     string // of logs
 	rate    int
 	say     func(format string, args ...any)
