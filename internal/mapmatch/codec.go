@@ -11,6 +11,10 @@ import (
 // stateVersion is the first byte of a state. Invariant 5 of the package has the layout.
 const stateVersion = 2
 
+// previousVersion is read, too: its layers have no probabilities (layer.gone, cand.sum, cand.won). Until they have left the window,
+// confidences go by the likeliest way to each place alone; what is matched is the same.
+const previousVersion = 1
+
 const crcSize = 4
 
 // encode appends the window as a state: version, graph, configuration, the window, CRC32C.
@@ -106,11 +110,11 @@ func (m *Matcher) decode(state []byte) error {
 	}
 	const head = 1 + 8 + 4
 	n := len(state) - crcSize
-	if n < head || len(state) > maxState || state[0] != stateVersion || [8]byte(state[1:9]) != m.graph ||
+	if n < head || len(state) > maxState || state[0] != stateVersion && state[0] != previousVersion || [8]byte(state[1:9]) != m.graph ||
 		binary.LittleEndian.Uint32(state[9:]) != m.config || binary.LittleEndian.Uint32(state[n:]) != crc32.Checksum(state[:n], castagnoli()) {
 		return ErrForeignState
 	}
-	r := reader{b: state[head:n]}
+	r := reader{b: state[head:n], previous: state[0] == previousVersion}
 	w.seq = int64(r.uint(1 << 62))
 	flags := r.uint(15)
 	w.seen, w.hasGood, w.final = flags&1 != 0, flags&2 != 0, flags&8 != 0
@@ -154,7 +158,9 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 	l.n, l.bound = int(n>>1), n&1 != 0
 	r.check(l.n > 0)
 	l.inc = int32(r.uint(never))
-	l.gone = int32(r.uint(never))
+	if !r.previous { // grow has set it to none
+		l.gone = int32(r.uint(never))
+	}
 	l.seen = l.s.at + int64(r.uint(2*maxMicro))
 	l.stood = l.s.at + int64(r.uint(2*maxMicro))
 	r.check(l.seen <= w.last && l.stood <= l.seen)
@@ -169,8 +175,10 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 		c.along = int32(r.uint(uint64(m.length(c.edge))))
 		c.cost = int32(r.uint(never - 1))
 		c.back = int8(r.int(-1, maxCands-1))
-		c.sum = int32(r.uint(never - 1))
-		c.won = int32(r.uint(never - 1))
+		if c.sum, c.won = c.cost, 0; !r.previous {
+			c.sum = int32(r.uint(never - 1))
+			c.won = int32(r.uint(never - 1))
+		}
 		if i == 0 {
 			r.check(c.back == -1)
 		} else {
@@ -196,8 +204,9 @@ const maxMicro = 1 << 58
 
 // reader reads a state's numbers. After the first bad one everything reads as zero.
 type reader struct {
-	b   []byte
-	bad bool
+	b        []byte
+	bad      bool
+	previous bool // of previousVersion
 }
 
 func (r *reader) check(ok bool) { r.bad = r.bad || !ok }

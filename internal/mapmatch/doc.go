@@ -17,7 +17,8 @@
 //     breaks. No line is ever drawn across a break.
 //  4. The newest layer never becomes final by agreement, and the one before keeps all its candidates: the newest may be an outlier.
 //  5. A state is version (1 byte), graph hash (8), configuration hash (4), varints of the window, CRC32C (4); at most 16 KiB, since
-//     layers, candidates and waiting positions are bounded. Anything else is ErrForeignState.
+//     layers, candidates and waiting positions are bounded. A state of the version before is read, and written
+//     as one of this version. Anything else is ErrForeignState.
 //  6. Work an observation does not grow with the trip, and PushInto allocates nothing in the long run.
 //  7. A confidence is the probability of the place by the observations so far: forward sums, led back through the window. It is in [0,1].
 //  8. Turn bans, U-turns, private roads and driving against one-way streets (where the map has edges for that) are prices with flags,
