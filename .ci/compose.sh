@@ -18,7 +18,11 @@ without() {
 }
 
 if [ "${1:-}" = build ]; then
-	mkdir -p "$cache" && exec nice go build -modfile=tools/compose.mod -trimpath -o "$cache/docker-compose" github.com/docker/compose/v2/cmd
+	"$docker" compose version >/dev/null 2>&1 && exit 0
+	[ -x "$cache/docker-compose" ] && exit 0
+	mkdir -p "$cache" && nice go build -modfile=tools/compose.mod -trimpath -o "$cache/docker-compose.$$" \
+		github.com/docker/compose/v2/cmd && mv "$cache/docker-compose.$$" "$cache/docker-compose"
+	exit
 fi
 timeout 10s "$docker" info >/dev/null 2>&1 || without "no Docker daemon"
 "$docker" image inspect milepost:ci >/dev/null 2>&1 || without "no image milepost:ci (.ci/image.sh)"
