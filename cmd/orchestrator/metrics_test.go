@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"milepost/internal/commit"
 	"milepost/internal/fleet"
 	"milepost/internal/fleet/catalog"
+	"milepost/internal/matchapi"
 	"milepost/internal/metrics"
 	"milepost/internal/solve"
 	"milepost/internal/stream"
@@ -42,6 +44,9 @@ func listMetrics(t *testing.T) string {
 		region: fleet.DefaultRegion, ready: func() error { return nil }, stats: func() solve.MatcherStats { return solve.MatcherStats{} },
 		trips: func() fleet.TripStats { return fleet.TripStats{} }, inForce: func() *territory { return &territory{} }, graphs: func() int { return 1 },
 	})
+	if _, err := matchapi.New(nil, matchapi.DefaultConfig(), matcher, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
 	families, err := worker.Gather()
 	ofMatcher, matcherErr := matcher.Gather()
 	if err := errors.Join(err, matcherErr); err != nil {

@@ -523,6 +523,15 @@ func TestDescription(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, example := range doc.Paths.Find(matchapi.MatchPath).Post.RequestBody.Value.Content.Get("application/json").Examples {
+		body, err := json.Marshal(example.Value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := r.match(string(body)); len(a.MatchedPoints) != 3 {
+			t.Errorf("example %s: %+v", name, a)
+		}
+	}
 	enum := func(s *openapi3.SchemaRef) (names []string) {
 		for _, v := range s.Value.Enum {
 			names = append(names, v.(string))

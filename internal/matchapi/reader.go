@@ -3,7 +3,6 @@ package matchapi
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -183,7 +182,7 @@ func escape(name string) string {
 	if len(name) > 40 {
 		name = strings.ToValidUTF8(name[:40], "") + "…"
 	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-func element(pointer string, i int) string { return fmt.Sprintf("%s/%d", pointer, i) }
+func element(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
