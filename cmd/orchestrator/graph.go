@@ -111,7 +111,7 @@ func readProfiles(name string) (*roadnet.Profiles, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // nil profiles are the default ones
 	}
-	data, err := os.ReadFile(name)
+	data, err := readSmall(name, maxConfigFile)
 	if err != nil {
 		return nil, fmt.Errorf("--profiles: %w", err)
 	}

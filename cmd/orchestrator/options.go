@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +106,7 @@ func bearerToken(path string) (oauth.Auth, error) {
 	if path == "" {
 		return oauth.Auth{}, errors.New("--kafka-sasl oauthbearer needs --kafka-token-file")
 	}
-	b, err := os.ReadFile(path)
+	b, err := readSmall(path, maxSecretFile)
 	if err != nil {
 		return oauth.Auth{}, fmt.Errorf("--kafka-token-file: %w", err)
 	}
@@ -115,13 +114,16 @@ func bearerToken(path string) (oauth.Auth, error) {
 	if token == "" {
 		return oauth.Auth{}, errors.New("--kafka-token-file: the file is empty")
 	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return oauth.Auth{}, errors.New("--kafka-token-file: want one word of printable characters")
+	}
 	return oauth.Auth{Token: token}, nil
 }
 
 func (o *kafkaOptions) tlsConfig() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.ca != "" {
-		pem, err := os.ReadFile(o.ca)
+		pem, err := readSmall(o.ca, maxSecretFile)
 		if err != nil {
 			return nil, fmt.Errorf("--kafka-ca: %w", err)
 		}
@@ -134,7 +136,15 @@ func (o *kafkaOptions) tlsConfig() (*tls.Config, error) {
 		return nil, errors.New("--kafka-cert and --kafka-key go together")
 	}
 	if o.cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		cert, err := readSmall(o.cert, maxSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--kafka-cert: %w", err)
+		}
+		key, err := readSmall(o.key, maxSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--kafka-key: %w", err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			return nil, fmt.Errorf("--kafka-cert: %w", err)
 		}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/knadh/koanf/parsers/toml/v2"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"milepost/internal/roadnet"
 )
 
 const envPrefix = "MILEPOST_"
@@ -80,7 +81,14 @@ func readFile(flags *pflag.FlagSet) (k *koanf.Koanf, name string, err error) {
 	if name == "" {
 		return k, "", nil
 	}
-	if err := k.Load(file.Provider(name), toml.Parser()); err != nil {
+	text, err := readSmall(name, maxConfigFile)
+	if err == nil {
+		err = roadnet.CheckNesting(text)
+	}
+	if err != nil {
+		return nil, name, usagef("configuration file %s: %w", name, err)
+	}
+	if err := k.Load(wasRead(text), toml.Parser()); err != nil {
 		return nil, name, usagef("configuration file %s: %w", name, err)
 	}
 	known := knownSettings(newRoot(streams{}), map[string]bool{})
@@ -96,6 +104,12 @@ func readFile(flags *pflag.FlagSet) (k *koanf.Koanf, name string, err error) {
 	}
 	return k, name, nil
 }
+
+// wasRead is a koanf.Provider of bytes at hand.
+type wasRead []byte
+
+func (b wasRead) ReadBytes() ([]byte, error)  { return b, nil }
+func (wasRead) Read() (map[string]any, error) { return nil, errors.ErrUnsupported }
 
 // knownSettings gathers the flags of a verb and of all below it: one file serves every verb, and each reads of it what it has.
 func knownSettings(cmd *cobra.Command, known map[string]bool) map[string]bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -61,7 +60,7 @@ func loadWorld(ctx context.Context, roadMap, regions, profiles string, vehicles 
 }
 
 func readCatalog(path string) (text string, c *catalog.Catalog, err error) {
-	b, err := os.ReadFile(path)
+	b, err := readSmall(path, maxCatalogFile)
 	if err != nil {
 		return "", nil, err
 	}

@@ -230,7 +230,14 @@ func parse(id, revision, raw string) (identity, int, stream.Revision, error) {
 	}
 	var n [4]int64
 	for i, p := range parts {
-		v, err := strconv.ParseInt(p, 10, 64)
+		bits := 32
+		if i == 2 { // the offset
+			bits = 64
+		}
+		v, err := strconv.ParseInt(p, 10, bits)
+		if err == nil && strconv.FormatInt(v, 10) != p {
+			err = fmt.Errorf("%q is not how a number is written", p)
+		}
 		if err != nil {
 			return identity{}, 0, stream.Revision{}, fmt.Errorf("ce_id %q: %w", id, err)
 		}

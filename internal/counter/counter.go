@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -132,7 +133,7 @@ func restore(k partition.KeyState) (n int64, reset string) {
 
 func count(state []byte) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(state), 10, 64)
-	return n, err == nil && n >= 1
+	return n, err == nil && n >= 1 && n < math.MaxInt64
 }
 
 // Tail gives what retention keeps of a state: nothing. A state that cannot be read gives nil: it is lost, not expired.

@@ -32,6 +32,8 @@ func ClientOptions(c ClientConfig) []kgo.Opt {
 		kgo.SoftwareNameAndVersion("milepost", "1"),
 		kgo.DialTimeout(3 * time.Second),
 		kgo.DisableClientMetrics(),
+		// A compressed batch may come to ten thousand times its size; the group consumer bounds its own more closely.
+		kgo.MaxDecompressBatchBytes(64 << 20),
 	}
 	if c.Log != nil {
 		opts = append(opts, kgo.WithLogger(&bridge{log: c.Log, said: map[string]time.Time{}}))

@@ -30,6 +30,8 @@ func ParseProfiles(name string, data []byte) (*Profiles, error) {
 	r := profileReader{file: path.Base(name), seen: map[string]int{}, barriers: map[string]int{}}
 	if len(data) > maxProfiles {
 		r.fault(1, "larger than %d bytes", maxProfiles)
+	} else if err := CheckNesting(data); err != nil {
+		r.fault(1, "%v", err)
 	} else {
 		r.read(data)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,7 +35,7 @@ func (o Operators) Check() error {
 
 // ReadToken reads a file with a bearer token. Its errors name the file by the last part of its path.
 func ReadToken(path string) (Secret, error) {
-	b, err := os.ReadFile(path)
+	b, err := readToken(path)
 	if err != nil {
 		if e := (*os.PathError)(nil); errors.As(err, &e) {
 			err = e.Err
@@ -49,6 +50,16 @@ func ReadToken(path string) (Secret, error) {
 		return "", fmt.Errorf("read the token in %s: want one word of printable characters, at most %d", filepath.Base(path), maxTokenBytes)
 	}
 	return Secret(token), nil
+}
+
+// readToken reads no more than shows that a file is too long for a token: it may be a device without an end.
+func readToken(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return io.ReadAll(io.LimitReader(f, 2*maxTokenBytes))
 }
 
 // Only serves h to operators and refuses everyone else before h sees the request.

@@ -49,6 +49,9 @@ func answer(w http.ResponseWriter, err error) {
 // Handle adds what an operator may ask of the process; see http.ServeMux for the pattern.
 func (s *Server) Handle(pattern string, h http.HandlerFunc) { s.mux.HandleFunc(pattern, h) }
 
+// Handler is what answers, for tests of it.
+func (s *Server) Handler() http.Handler { return s.mux }
+
 // Address is where the server listens; the port is real also where 0 was asked for.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 

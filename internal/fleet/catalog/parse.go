@@ -12,6 +12,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"milepost/internal/roadnet"
 )
 
 // maxBytes bounds a catalog's file: every cell of the earth, named, is a tenth of it.
@@ -22,6 +24,10 @@ func Parse(name string, text []byte) (*Catalog, error) {
 	p := &reader{name: path.Base(name), text: text}
 	if len(text) > maxBytes {
 		p.problem(0, "the file has %d bytes, %d are allowed", len(text), maxBytes)
+		return nil, p.failure()
+	}
+	if err := roadnet.CheckNesting(text); err != nil {
+		p.problem(0, "not a catalog: %v", err)
 		return nil, p.failure()
 	}
 	malformed := p.malformed()
