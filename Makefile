@@ -83,6 +83,10 @@ chaos: ## break real workers, Kafka and Postgres: make chaos SECONDS=60 [SEED=1]
 fuzz: ## fuzz every decoder for T each: make fuzz T=30s
 	@.ci/fuzz.sh $(T)
 
+.PHONY: model
+model: ## search the protocol's model (spec/), and each broken variant of it, with TLC: make model [SCOPE=nightly]
+	@spec/check.sh $(SCOPE)
+
 .PHONY: bench
 bench: ## benchmarks, five repeats, summarised
 	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./internal/... | tee bin/bench.txt | tail -n 1
@@ -175,6 +179,7 @@ nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(MAKE) chaos SECONDS=115 RUNS=18 MODE=-2
 	$(MAKE) chaos SECONDS=115 RUNS=6 MODE=-2 BROKERS=3
 	$(MAKE) fuzz T=2m
+	$(MAKE) model SCOPE=nightly
 	$(MAKE) compose
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000

@@ -25,11 +25,11 @@ if ! make requirements >"$scratch/requirements"; then
 	grep -B 1 'MISSING\|NOT NEEDED' "$scratch/requirements"
 	say "a requirement without a test: make requirements"
 fi
-for script in .ci/*.sh .ci/run; do
+for script in .ci/*.sh .ci/run spec/*.sh; do
 	bash -n "$script" || say "$script does not parse"
 done
 if command -v shellcheck >/dev/null; then
-	shellcheck .ci/*.sh .ci/run .ci/images/*.sh || say "shellcheck"
+	shellcheck .ci/*.sh .ci/run .ci/images/*.sh spec/*.sh || say "shellcheck"
 else
 	echo "shellcheck: not at hand, scripts were only parsed"
 fi
