@@ -23,11 +23,11 @@ import (
 
 // Bounds of a run's parts on a busy machine.
 const (
-	startBound  = 90 * time.Second
-	finishBound = 120 * time.Second // after the healing, without anything coming out
+	startBound  = 4 * time.Minute
+	finishBound = 200 * time.Second // after the healing, without anything coming out; a worker that is stuck leaves the group after two minutes
 	finishMost  = 12 * time.Minute
-	drainBound  = 45 * time.Second
-	readBound   = 90 * time.Second
+	drainBound  = 90 * time.Second
+	readBound   = 3 * time.Minute
 )
 
 // partitions of the raw topic at first.
