@@ -32,7 +32,7 @@ func ordering() []mutation {
 		{"A3 what the log has lost is never done", partition, "spill.go", "			m.stats.Missing++\n			m.endUndecided(offset)\n", "			m.stats.Missing++\n"},
 		{"A15 a drain does not wait for commits", partition, "drain.go", "		if m.jobs > 0 || ", "		if "},
 		{"A15 a drain leaves dirty keys", partition, "drain.go", "		if m.dirty > 0 {\n", "		if false {\n"},
-		{"A9 a request without the trip over another checkpoint", partition, "dispatch.go", "k.sticky.revision == k.checkpoint.Revision", "true"},
+		{"A9 a request without the trip over another checkpoint", partition, "dispatch.go", "k.sticky.revision == k.base().Revision", "true"},
 	}
 }
 
@@ -49,13 +49,13 @@ func ledger() []mutation {
 		{"I3 the frontier passes what was published and spilled, and is gone", partition, "spill.go", "			m.endUndecided(offset)\n", "			m.complete(offset, isDone)\n"},
 		{"I3 the frontier passes what is prepared and not published", partition, "rebuild.go", "		m.owed[offset], m.standing[name] = name, offset\n", "		_, _ = name, offset\n"},
 		{"H6 a difference is not looked for", partition, "rebuild.go", "	if err == nil && (commit.OutputsDigest", "	if false && (commit.OutputsDigest"},
-		{"H6 a segment that was published is used again", partition, "rebuild.go", "max(plan.Next.Segment, k.checkpoint.Segment, e.Segment)", "0"},
+		{"H6 a segment that was published is used again", partition, "rebuild.go", "max(p.state.Segment, k.checkpoint.Segment, e.Segment)", "0"},
 		{"A13 a persist completes what came after it", partition, "persist.go", "n < len(d.waiting) && d.waiting[n].offset <= rev.Offset", "n < len(d.waiting)"},
 		{"A13 a persist over the wrong base", partition, "persist.go", "	d.base, d.waiting = rev, d.waiting[n:]\n", "	d.waiting = d.waiting[n:]\n	d.base.Offset = rev.Offset + 1\n"},
 		{"A13 a stored revision is not adopted", partition, "persist.go", "k.dirty.base, k.dirty.proving, k.dirty.urgent = k.dirty.adopt, false, true", "k.dirty.proving, k.dirty.urgent = false, true"},
 		{"H9 prepare over a row that is not persisted", partition, "persist.go", "(k.quarantined || !m.cfg.Deferred)", "k.quarantined"},
 		{"H10 put aside over a dirty key", partition, "persist.go", "(k.quarantined || !m.cfg.Deferred)", "!m.cfg.Deferred"},
-		{"A13 a clean key is evicted dirty", partition, "key.go", "k.published != nil || k.dirty != nil || k.foreign >= 0 {", "k.published != nil || k.foreign >= 0 {"},
+		{"A13 a clean key is evicted dirty", partition, "key.go", "k.dirty != nil || k.partial != nil || k.foreign >= 0 {", "k.partial != nil || k.foreign >= 0 {"},
 	}
 }
 
