@@ -66,6 +66,10 @@ takeover: ## kill -9 of an owner with a thousand and a million keys: from assign
 	$(GO) test -json -count=1 -timeout 20m -tags takeover ./test/takeover -table $(CURDIR)/bin/takeover.txt $(ARGS) | $(REPORT)
 	@cat bin/takeover.txt
 
+.PHONY: soak
+soak: ## workers under load with a fault a minute; what they use stays flat: make soak MINUTES=30 RATE=2500 [OUT=docs]
+	$(GO) test -count=1 -timeout 0 -tags soak -v -run TestSoak ./test/soak -minutes $(or $(MINUTES),30) -rate $(or $(RATE),500) $(if $(OUT),-out $(abspath $(OUT))) $(ARGS)
+
 .PHONY: sim
 sim: ## simulate the core with fresh seeds: make sim SEEDS=1000 [SEED=1]
 	$(GO) test -json -count=1 -timeout 30m -run Sim -tags invariants ./internal/partition -seeds $(SEEDS) -seed $(SEED) | $(REPORT)
@@ -117,13 +121,13 @@ lint: ## every linter, on both builds
 	$(call tool,golangci-lint) config verify
 	$(call tool,golangci-lint) run
 	$(call tool,golangci-lint) run --build-tags nodev,invariants
-	$(call tool,golangci-lint) run --build-tags nodev,failpoint,takeover ./cmd/orchestrator ./test/...
+	$(call tool,golangci-lint) run --build-tags nodev,failpoint,takeover,soak ./cmd/orchestrator ./test/...
 
 .PHONY: vet
 vet: ## go vet on every build
 	$(GO) vet -tags integration ./...
 	$(GO) vet -tags nodev,invariants ./...
-	$(GO) vet -tags nodev,failpoint,takeover ./cmd/orchestrator ./test/...
+	$(GO) vet -tags nodev,failpoint,takeover,soak ./cmd/orchestrator ./test/...
 	$(GO) vet -tags tune ./internal/mapmatch
 
 .PHONY: vuln
@@ -184,4 +188,5 @@ nightly: ## the long ones: simulation, fuzzing, race detector over and over
 	$(GO) test -race -count=3 -tags invariants ./internal/...
 	$(GO) run ./tools/withkafka $(GO) test -timeout 60m -run TestManyTransactions ./internal/publish -transactions 80000
 	$(MAKE) failpoints ARGS=-other-protocol
+	$(MAKE) soak MINUTES=30
 	$(GO) test -timeout 60m -run TestHistoriesAreLinearizable ./internal/pgstore -linear-rounds 3000

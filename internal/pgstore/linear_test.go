@@ -24,9 +24,9 @@ import (
 
 var linearRounds = flag.Int("linear-rounds", 0, "histories that TestHistoriesAreLinearizable judges; 0: 60, with -short 15")
 
-// I13, I5, P1, P2, P35, H11, H16: several owners, zombies among them, work on one partition at once, over connections that lose
-// statements and answers, while sessions are ended and rows are locked. What each client saw is a history, and each history is one of a
-// fenced lock with CAS registers and a register that only rises.
+// I13, I5, P1, P2, P5, P6, P35, P38, H11, H16: several owners, all of one group generation, zombies among them, work on one partition at once,
+// over connections that lose statements and answers, while sessions are ended and rows are locked. What each client saw is a history, and each
+// history is one of a fenced lock with CAS registers and a register that only rises.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	rounds := *linearRounds
 	if rounds == 0 {

@@ -78,7 +78,7 @@ func TestFactGroupChecks(t *testing.T) {
 	})
 }
 
-// P3: the coordinator checks member and generation, not whose partition it is: the committed offset is a hint.
+// P3, E1: the coordinator checks member and generation, not whose partition it is: the committed offset is a hint.
 func TestFactForeignPartition(t *testing.T) {
 	t.Parallel()
 	onBrokers(t, func(r *rig) {
