@@ -18,10 +18,13 @@ func newLimits(c Config) limits {
 	thousandths := func(x float64) int32 { return int32(math.Round(x * nat)) }
 	l := limits{
 		candidates: c.Candidates, layers: c.Layers,
-		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM),
+		minRadius: cm(c.MinRadiusM), maxRadius: cm(c.MaxRadiusM), sparseRadius: cm(c.SparseRadiusM), sparse: c.Sparse.Microseconds(),
 		minSig: cm(c.MinSigmaM), maxSig: cm(c.MaxSigmaM), headingMin: cm(c.HeadingMinMPS), tail: int64(math.Round(c.TailSigmas * 1000)),
 		detour: int64(cm(c.DetourM)), detourRate: int64(cm(c.DetourMPS)), detourLate: int64(cm(c.DetourLateMPS)), spacing: int64(cm(c.SpacingM)),
-		penalty:    roadnet.Penalties{UTurnCM: cm(c.UTurnM), BanCM: cm(c.BanM), PrivateCM: cm(c.PrivateM), ContraflowCM: cm(c.ContraflowM), SlowPM: thousandths(c.SlowShare)},
+		penalty: roadnet.Penalties{
+			UTurnCM: cm(c.UTurnM), BanCM: cm(c.BanM), PrivateCM: cm(c.PrivateM), ContraflowCM: cm(c.ContraflowM), SlowPM: thousandths(c.SlowShare), ContraflowPM: thousandths(c.ContraflowShare),
+		},
+		begin: thousandths(c.BeginNats), end: thousandths(c.EndNats), outlier: thousandths(c.OutlierNats),
 		contraflow: thousandths(c.ContraflowNats), island: thousandths(c.IslandNats), ferry: thousandths(c.FerryNats), maxSpeed: int64(cm(c.MaxSpeedMPS)),
 		beam: thousandths(c.BeamNats), window: c.Window.Microseconds(), gap: c.Gap.Microseconds(), away: c.Away.Microseconds(),
 	}
@@ -60,16 +63,57 @@ func (m *Matcher) emission(s sighting, e *roadnet.Edge, h *roadnet.Hit) int32 {
 	return int32(min(cost, 1000*nat))
 }
 
-// beginning is the price of beginning a stretch on an edge.
-func (m *Matcher) beginning(e roadnet.EdgeIndex) int32 {
+// beginning is the price of beginning a stretch at a place on an edge.
+func (m *Matcher) beginning(e roadnet.EdgeIndex, along, sigma int32) int32 {
+	length := m.length(e)
 	switch {
 	case m.against(e):
 		return m.lim.contraflow
 	case m.islands[m.g.StrongComponent(e, m.view.Vehicle)]:
 		return m.lim.island // M35
+	case along < length && length-along < 2*sigma && m.forks(m.g.Edge(e).To, m.twin(e)):
+		return m.lim.begin // the same as beginning at the fork, as far as anyone can tell: then that is the simpler story (M8)
 	default:
 		return 0
 	}
+}
+
+// ending is the price of ending a stretch at a candidate: where that is just past a node, at the node is the simpler story.
+func (m *Matcher) ending(l *layer, c *cand) int32 {
+	along := c.along
+	if l.skips > 0 {
+		along += m.w.skips[len(m.w.skips)-1].dist
+	}
+	if along > 0 && along < 2*m.lim.sigma(l.s) {
+		return m.lim.end
+	}
+	return 0
+}
+
+// pick is the newest layer's candidate that the vehicle is taken to be at, were this the end.
+func (m *Matcher) pick() int8 {
+	l := m.w.newest()
+	best, least := int8(0), int32(never)
+	for i := range l.n {
+		if cost := l.c[i].cost + m.ending(l, &l.c[i]); cost < least {
+			best, least = int8(i), cost
+		}
+		if i+1 < l.n && l.c[i+1].cost >= least {
+			break
+		}
+	}
+	return best
+}
+
+// forks says whether a node has ways out beside one.
+func (m *Matcher) forks(n roadnet.NodeIndex, beside roadnet.EdgeIndex) bool {
+	others := 0
+	for _, e := range m.g.Out(n) {
+		if e != beside && m.g.Passable(e, m.view) {
+			others++
+		}
+	}
+	return others > 1
 }
 
 // islands are the pieces of a network, by number, that are small beside the biggest: less than a tenth of its length.
@@ -146,7 +190,7 @@ const (
 func (m *Matcher) local(st *step, p *cand, e roadnet.EdgeIndex, at int32) (w way, cost, along int32) {
 	switch {
 	case e == p.edge && at >= p.along:
-		return ahead, st.price(int64(at-p.along), 0), at
+		return ahead, st.price(int64(at-p.along), m.contraflow(e, at-p.along)), at
 	case e == p.edge:
 		// Noise moves a standing vehicle back (M4): free within two sigma, ever dearer beyond, until a U-turn or a lap is the better story.
 		over := max(int64(p.along-at)-2*st.sigma, 0)
@@ -172,8 +216,16 @@ func (m *Matcher) over(st *step, p *cand, e roadnet.EdgeIndex, at int32) int32 {
 	if !ok {
 		return never
 	}
-	rest := int64(m.length(p.edge) - p.along)
-	return st.price(rest+int64(length)+int64(at), int64(cost)-int64(length))
+	rest := m.length(p.edge) - p.along
+	return st.price(int64(rest)+int64(length)+int64(at), int64(cost)-int64(length)+m.contraflow(p.edge, rest)+m.contraflow(e, at))
+}
+
+// contraflow is what a part of an edge costs for its direction.
+func (m *Matcher) contraflow(e roadnet.EdgeIndex, length int32) int64 {
+	if m.lim.penalty.ContraflowPM == 0 || !m.against(e) {
+		return 0
+	}
+	return int64(length) * int64(m.lim.penalty.ContraflowPM) / 1000
 }
 
 func (m *Matcher) twin(e roadnet.EdgeIndex) roadnet.EdgeIndex { return m.g.Edge(e).Twin }

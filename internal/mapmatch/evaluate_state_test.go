@@ -9,6 +9,7 @@ import (
 
 	"milepost/internal/mapmatch"
 	"milepost/internal/mapmatch/matchtest"
+	"milepost/internal/roadnet"
 )
 
 // TestEvaluateDelaware holds the matcher to OSRM's mismatch on simulated drives over the whole state: the map is in the test data of a
@@ -19,11 +20,7 @@ func TestEvaluateDelaware(t *testing.T) {
 	if dir == "" {
 		t.Skip("MILEPOST_SYNTH is not set: make it the folder of drives over Delaware that docs/matcher.md describes")
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/paulmach/osm").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := readGraph(t, filepath.Join(strings.TrimSpace(string(out)), "testdata", "delaware-latest.osm.pbf"))
+	g := delaware(t)
 	lengths, lines := matchtest.Lengths(g), matchtest.NewDrawn(g)
 	m, err := mapmatch.New(g, mapmatch.DefaultConfig())
 	if err != nil {
@@ -42,4 +39,14 @@ func TestEvaluateDelaware(t *testing.T) {
 			t.Errorf("%s: mismatch %.2f %%, want at most %.1f %%", set.name, got, set.ceiling)
 		}
 	}
+}
+
+// delaware is the whole state's map, from the test data of a module that we depend on.
+func delaware(tb testing.TB) *roadnet.Graph {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/paulmach/osm").Output()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return readGraph(tb, filepath.Join(strings.TrimSpace(string(out)), "testdata", "delaware-latest.osm.pbf"))
 }

@@ -294,7 +294,7 @@ func kubicka(tb testing.TB, dir, id string) (*roadnet.Graph, trip) {
 		}
 		arcs = append(arcs, a)
 	})
-	b := roadnet.NewBuilder(nil)
+	b := roadnet.NewBuilderFor(roadnet.ImportOptions{Contraflow: true}) // as graph build makes maps
 	pairs := make([]mapmatch.Pair, len(arcs))
 	for i, a := range arcs {
 		j, both := first[[2]int64{a[1], a[0]}]

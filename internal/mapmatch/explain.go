@@ -42,6 +42,7 @@ func (m *Matcher) Explain(state []byte, o Observation) (next []byte, x Explanati
 		if m.w.seen && s.at-m.w.last > m.lim.gap {
 			m.w.cut()
 		}
+		m.sparse = m.rare(s)
 		m.explain(&x, s)
 	} else {
 		x.Why = "not a position on Earth at a time that can be"
@@ -55,7 +56,7 @@ func (m *Matcher) Explain(state []byte, o Observation) (next []byte, x Explanati
 
 func (m *Matcher) explain(x *Explanation, s sighting) {
 	w := &m.w
-	x.SigmaM, x.RadiusM = float64(m.lim.sigma(s))/100, float64(m.lim.radius(s))/100
+	x.SigmaM, x.RadiusM = float64(m.lim.sigma(s))/100, float64(m.radius(s))/100
 	spots := slices.Clone(m.spots(s))
 	dist := make(map[roadnet.EdgeIndex]float64, len(m.hits))
 	for _, h := range m.hits {

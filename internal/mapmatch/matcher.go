@@ -17,6 +17,8 @@ type Matcher struct {
 	logsum  logSum
 	exp     []int32 // see newExp
 
+	sparse bool // no observation came shortly before the one that is judged
+
 	search *roadnet.Search
 	w      window
 	hits   []roadnet.Hit
@@ -100,6 +102,7 @@ func (m *Matcher) push(r *Result, state []byte, o Observation) (changed bool, er
 	if w.seen && s.at-w.last > m.lim.gap {
 		m.close(r, BreakGap)
 	}
+	m.sparse = m.rare(s)
 	w.last, w.seen = s.at, true
 	r.AccuracyClamped = m.lim.clamped(s)
 	m.judge(r, s)
@@ -134,8 +137,8 @@ func (m *Matcher) judge(r *Result, s sighting) {
 	case len(w.layers) == 0:
 		m.start(r, s, spots)
 	default:
-		m.before = w.chain(m.before, len(w.layers)-1, 0)
-		if !m.extend(s, spots) && !m.extend(s, m.within(s, m.lim.radius(s), maxCands)) {
+		m.before = w.chain(m.before, len(w.layers)-1, m.pick())
+		if !m.extend(s, spots) && !m.extend(s, m.within(s, m.radius(s), maxCands)) {
 			m.doubt(r, s)
 			return
 		}
@@ -171,7 +174,7 @@ func (m *Matcher) doubt(r *Result, s sighting) {
 		m.begin(d, spots)
 		w.good, w.hasGood = d, true
 		if spots = m.spots(s); len(spots) > 0 {
-			m.before = w.chain(m.before, 0, 0)
+			m.before = w.chain(m.before, 0, m.pick())
 			if m.extend(s, spots) {
 				w.good = s
 				r.Disposition = Matched
@@ -241,7 +244,7 @@ func (m *Matcher) skip(r *Result, s sighting) bool {
 	if !near {
 		return false
 	}
-	l := w.newest()
+	l, was := w.newest(), m.pick()
 	sk := skip{seq: s.seq, at: s.at, dist: int32(dist), what: Interpolated}
 	if standing {
 		sk.dist, sk.what = 0, Standing
@@ -254,6 +257,6 @@ func (m *Matcher) skip(r *Result, s sighting) bool {
 	l.skips++
 	l.seen = s.at
 	r.Disposition = sk.what
-	m.rest(r)
+	m.rest(r, was)
 	return true
 }

@@ -65,6 +65,17 @@ func (l *limits) radius(s sighting) int32 {
 	return min(max(3*s.accuracy, l.minRadius), l.maxRadius)
 }
 
+// rare says whether no observation came shortly before a new one, so that it has to tell more by itself.
+func (m *Matcher) rare(s sighting) bool { return !m.w.seen || s.at-m.w.last >= m.lim.sparse }
+
+// radius is how far away the candidates of the observation that is judged are sought, in cm.
+func (m *Matcher) radius(s sighting) int32 {
+	if m.sparse {
+		return max(m.lim.radius(s), m.lim.sparseRadius)
+	}
+	return m.lim.radius(s)
+}
+
 // clamped says whether a sighting's accuracy asks for a wider search than is made (M38).
 func (l *limits) clamped(s sighting) bool { return s.accuracy >= 0 && 3*s.accuracy > l.maxRadius }
 

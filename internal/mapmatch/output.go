@@ -47,7 +47,7 @@ func (m *Matcher) hop(dst []leg, from *layer, p cand, to *layer, c cand) []leg {
 // restLeg is the leg over which the newest layer's skips have moved on from its best candidate.
 func (m *Matcher) restLeg() leg {
 	w := &m.w
-	c := w.newest().c[0]
+	c := w.newest().c[m.pick()]
 	g := leg{edge: c.edge, from: c.along, to: c.along}
 	if w.newest().skips > 0 {
 		g.to = min(c.along+w.skips[len(w.skips)-1].dist, max(m.length(c.edge), c.along))
@@ -55,30 +55,48 @@ func (m *Matcher) restLeg() leg {
 	return g
 }
 
-// rest puts out the place of a sighting that was skipped, and keeps what waits within bounds.
-func (m *Matcher) rest(r *Result) {
+// rest puts out the place of a sighting that was skipped, and keeps what waits within bounds. Before it came, the newest layer's candidate
+// was told to be was.
+func (m *Matcher) rest(r *Result, was int8) {
 	w := &m.w
 	n := len(w.layers) - 1
+	j := n // the last layer of what was told that still counts
+	if is := m.pick(); is != was {
+		m.before, m.now = w.chain(m.before, n, was), w.chain(m.now, n, is)
+		for j >= 0 && m.before[j] != m.now[j] {
+			j--
+		}
+	}
 	c, cut := m.forced(n), false
 	if len(w.skips) > maxSkips {
 		c = n
 	}
 	if c >= 0 {
+		m.now = w.chain(m.now, n, m.pick())
+		told := m.now[c]
 		m.now = w.chain(m.now, n, 0)
-		cut = !w.layers[c].bound
+		cut = !w.layers[c].bound || m.now[c] != told
 		m.conclude(r, c)
-		n -= c
+		j, n = max(j-c, 0), n-c
 	}
 	// A path that was put out may lead past layers: it is put out again from where it began, or from where finality cut it.
-	j := n
 	for j > 0 && (cut || !w.layers[j].bound) {
 		j--
 	}
 	if n == 0 && w.final && (len(w.skips) > maxSkips || w.last-w.skips[0].at > m.lim.window) {
 		m.land(r)
 	}
-	r.Supersedes = w.layers[j].s.seq + 1
+	m.replace(r, j)
 	m.provide(r, j, n)
+}
+
+// replace says from where on a result replaces what was told: after layer j, or all of the stretch where j is -1.
+func (m *Matcher) replace(r *Result, j int) {
+	if j < 0 {
+		r.Supersedes = m.w.layers[0].s.seq
+	} else {
+		r.Supersedes = m.w.layers[j].s.seq + 1
+	}
 }
 
 // land makes the skips final where the anchor is: a vehicle that stands must not grow its state.
@@ -97,7 +115,7 @@ func (m *Matcher) land(r *Result) {
 func (m *Matcher) advance(r *Result) {
 	w := &m.w
 	n := len(w.layers) - 1
-	m.now = w.chain(m.now, n, 0)
+	m.now = w.chain(m.now, n, m.pick())
 	// j is the last layer of the old best chain that the new one shares, then the last at which a stretch that was put out ends.
 	j := min(len(m.before)-1, n-1)
 	for j > 0 && (m.before[j] != m.now[j] || !w.layers[j].bound) {
@@ -111,27 +129,26 @@ func (m *Matcher) advance(r *Result) {
 	}
 	c := m.finality(n)
 	if c >= 0 {
-		if j < c || !w.layers[c].bound {
+		// What may not wait becomes final on the cheapest chain, whatever was told of the newest places.
+		at := m.now[c]
+		m.now = w.chain(m.now, n, 0)
+		if j < c || !w.layers[c].bound || m.now[c] != at {
 			j = c
 		}
 		m.conclude(r, c)
 		j, n = j-c, n-c
 	} else {
 		w.prune(-1, m.logsum)
-		m.now = w.chain(m.now, n, 0)
+		m.now = w.chain(m.now, n, m.pick())
 	}
-	if j < 0 {
-		r.Supersedes = w.layers[0].s.seq
-	} else {
-		r.Supersedes = w.layers[j].s.seq + 1
-	}
+	m.replace(r, j)
 	m.provide(r, j, n)
 }
 
 // provide sets the provisional place to the best of layer n, the newest, and the path to the way from layer j.
 func (m *Matcher) provide(r *Result, j, n int) {
 	w := &m.w
-	m.now = w.chain(m.now, n, 0)
+	m.now = w.chain(m.now, n, m.pick())
 	for i := max(j, 0); i < n; i++ {
 		from, to := &w.layers[i], &w.layers[i+1]
 		m.legs = m.hop(m.legs[:0], from, from.c[m.now[i]], to, to.c[m.now[i+1]])
@@ -235,7 +252,7 @@ func (m *Matcher) finish(r *Result) {
 		return
 	}
 	n := len(w.layers) - 1
-	m.now = w.chain(m.now, n, 0)
+	m.now = w.chain(m.now, n, m.pick())
 	share := m.share()
 	m.conclude(r, n)
 	g := m.restLeg()
@@ -272,7 +289,7 @@ func (m *Matcher) place(r *Result, skips []skip, start, end int64, share float64
 func (m *Matcher) share() float64 {
 	n := len(m.w.layers) - 1
 	gamma := m.newest()
-	return m.chosen(n, 0, &gamma)
+	return m.chosen(n, m.pick(), &gamma)
 }
 
 // newest is the probability of each of the newest layer's candidates, in millionths.

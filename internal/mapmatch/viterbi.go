@@ -10,7 +10,6 @@ import (
 const (
 	suspicious = 12 * nat // a layer that adds more makes the search look farther
 	heard      = 3 * nat  // moves to a place that are dearer than its cheapest by no more count in its probability
-	outlying   = 8 * nat  // what leaving out a layer has to gain for it to be an outlier
 )
 
 // spot is a candidate place with its emission, before it is linked.
@@ -22,7 +21,7 @@ type spot struct {
 }
 
 // spots finds the candidate places of a sighting, cheapest first.
-func (m *Matcher) spots(s sighting) []spot { return m.within(s, m.lim.radius(s), m.lim.candidates) }
+func (m *Matcher) spots(s sighting) []spot { return m.within(s, m.radius(s), m.lim.candidates) }
 
 // within finds the candidate places within a radius in cm, at most so many.
 func (m *Matcher) within(s sighting, radius int32, most int) []spot {
@@ -31,7 +30,7 @@ func (m *Matcher) within(s sighting, radius int32, most int) []spot {
 	for i := range m.hits {
 		h := &m.hits[i]
 		e := m.g.Edge(h.Edge)
-		m.found = append(m.found, spot{edge: h.Edge, along: h.AlongCM, emission: m.emission(s, &e, h), begin: m.beginning(h.Edge)})
+		m.found = append(m.found, spot{edge: h.Edge, along: h.AlongCM, emission: m.emission(s, &e, h), begin: m.beginning(h.Edge, h.AlongCM, m.lim.sigma(s))})
 	}
 	slices.SortFunc(m.found, func(a, b spot) int {
 		return cmp.Or(cmp.Compare(a.emission+a.begin, b.emission+b.begin), cmp.Compare(a.edge, b.edge))
@@ -206,9 +205,9 @@ func (m *Matcher) extend(s sighting, spots []spot) bool {
 	prev := &w.layers[n-1]
 	ok := m.link(prev, s, spots, &m.next)
 	droppable := n >= 2 && prev.skips == 0 && len(w.skips) < maxSkips
-	if droppable && (!ok || prev.inc+m.next.inc > outlying) {
+	if droppable && (!ok || prev.inc+m.next.inc > m.lim.outlier) {
 		without := m.link(&w.layers[n-2], s, spots, &m.alt)
-		if without && (!ok || int64(m.alt.inc)+outlying < int64(prev.inc)+int64(m.next.inc)) {
+		if without && (!ok || int64(m.alt.inc)+int64(m.lim.outlier) < int64(prev.inc)+int64(m.next.inc)) {
 			w.takeBack()
 			*w.grow() = m.alt
 			return true

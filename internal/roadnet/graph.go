@@ -254,4 +254,6 @@ type Penalties struct {
 	// SlowPM is the price of a road without speed, per mille of its length; one of 90 km/h and more has none. In between it is in proportion,
 	// so that of two ways that are equally long the quicker one is taken.
 	SlowPM int32
+	// ContraflowPM is the price of going on against a one-way street, per mille of the way.
+	ContraflowPM int32
 }

@@ -54,7 +54,10 @@ func (s *Search) FromState(start State, limitCM int32, p Penalties) {
 	}
 	s.stamp += 2
 	s.start = EdgeIndex(start)
-	s.prices = Penalties{UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0), ContraflowCM: max(p.ContraflowCM, 0), SlowPM: max(p.SlowPM, 0)}
+	s.prices = Penalties{
+		UTurnCM: max(p.UTurnCM, 0), BanCM: max(p.BanCM, 0), PrivateCM: max(p.PrivateCM, 0), ContraflowCM: max(p.ContraflowCM, 0),
+		SlowPM: max(p.SlowPM, 0), ContraflowPM: max(p.ContraflowPM, 0),
+	}
 	s.limit = min(limitCM, maxLimitCM)
 	s.heap = s.heap[:0]
 	if s.limit >= 0 {
@@ -130,19 +133,23 @@ func (s *Search) settle() bool {
 		l.stamp++
 		e := &s.g.edges[s.g.labelEdge(x)]
 		if length := l.length + e.LengthCM; length <= s.limit {
-			s.relax(x, x, length, addCost(addCost(l.cost, e.LengthCM), s.slow(e)))
+			s.relax(x, x, length, addCost(addCost(l.cost, e.LengthCM), s.ride(e)))
 		}
 		return true
 	}
 	return false
 }
 
-// slow is what an edge costs for its speed.
-func (s *Search) slow(e *Edge) int32 {
-	if e.SpeedKMH >= quickKMH {
-		return 0
+// ride is what an edge costs beside its length: for its speed, and for its direction.
+func (s *Search) ride(e *Edge) int32 {
+	perMille := int64(0)
+	if e.SpeedKMH < quickKMH {
+		perMille = int64(s.prices.SlowPM) * (quickKMH - int64(e.SpeedKMH))
 	}
-	return int32(min(int64(e.LengthCM)*int64(s.prices.SlowPM)*(quickKMH-int64(e.SpeedKMH))/(1000*quickKMH), math.MaxInt32))
+	if e.Access&s.access == 0 {
+		perMille += int64(s.prices.ContraflowPM) * quickKMH
+	}
+	return int32(min(int64(e.LengthCM)*perMille/(1000*quickKMH), math.MaxInt32))
 }
 
 // quickKMH is the speed from which on roads cost no more than their length.
