@@ -249,6 +249,11 @@ func (r *run) finish(ctx context.Context) (*judge.History, error) {
 	h.Stuck = r.answered(bounded)
 	cancel()
 	r.say("%6.1f s  everything came out: %t", time.Since(r.start).Seconds(), h.Stuck == "")
+	if h.Stuck != "" { // their logs show what each goroutine waits for
+		for _, w := range r.workers {
+			w.dump(ctx)
+		}
+	}
 	codes := r.drain(ctx)
 	reading, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
@@ -269,7 +274,7 @@ func (r *run) finish(ctx context.Context) (*judge.History, error) {
 	sortRaw(h.Raw)
 	for i, w := range r.workers {
 		h.Exits = append(h.Exits, w.ended()...)
-		h.Exits = append(h.Exits, judge.Exit{Worker: w.name + ", drained", Code: codes[i], Asked: true})
+		h.Exits = append(h.Exits, judge.Exit{Worker: w.name + ", drained", Code: codes[i], Asked: h.Stuck == ""})
 	}
 	return h, nil
 }

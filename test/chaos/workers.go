@@ -158,6 +158,19 @@ func (w *worker) signal(sig syscall.Signal) {
 	}
 }
 
+// dump ends the process as Go programs end that show their goroutines; the worker stays down.
+func (w *worker) dump(ctx context.Context) {
+	if r := w.unwanted(); r != nil {
+		_ = r.cmd.Process.Signal(syscall.SIGQUIT) // gone already is fine
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		select {
+		case <-r.done:
+		case <-bounded.Done():
+		}
+	}
+}
+
 // ended gives how the processes have ended so far.
 func (w *worker) ended() []judge.Exit {
 	w.mu.Lock()
