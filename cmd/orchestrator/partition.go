@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func newPartitionList(s streams) *cobra.Command {
 			w := newTable(s.out)
 			w.row("PARTITION\tOWNER\tEPOCH\tRELEASED\tTOPIC GENERATION\tFRONTIER\tLEDGER FLOOR\tPREPARED\tQUARANTINED\tLAST SEEN")
 			for _, p := range rows {
-				w.row("%d\t%s\t%d\t%t\t%d\t%s\t%d\t%d\t%d\t%s", p.Partition, p.Instance, p.Epoch, p.Released, p.TopicGeneration,
+				w.row("%d\t%s\t%d\t%t\t%d\t%s\t%d\t%d\t%d\t%s", p.Partition, cmp.Or(p.Owner, "-"), p.Epoch, p.Released, p.TopicGeneration,
 					orDash(p.Frontier), p.LedgerFloor, p.Prepared, p.Quarantined, timeText(p.SeenAt))
 			}
 			return w.flush()

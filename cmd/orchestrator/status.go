@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -125,12 +126,8 @@ func printStatus(s streams, facts statusFacts) error {
 	w := newTable(s.out)
 	w.row("PARTITION\tOWNER\tEPOCH\tGENERATION\tFRONTIER\tEND\tLAG\tPREPARED\tOLDEST\tWAITING\tBLOCKED\tQUARANTINED")
 	for _, p := range facts.Partitions {
-		owner := p.Owner
-		if owner == "" {
-			owner = "-"
-		}
 		oldest := time.Duration(p.OldestPendingMS) * time.Millisecond
-		w.row("%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d", p.Partition, owner, p.Epoch, p.Generation, orDash(p.Frontier),
+		w.row("%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d", p.Partition, cmp.Or(p.Owner, "-"), p.Epoch, p.Generation, orDash(p.Frontier),
 			orDash(p.EndOffset), orDash(p.Lag), p.Prepared, oldest, p.Waiting, p.Blocked, p.Quarantined)
 	}
 	return w.flush()
