@@ -64,13 +64,17 @@ func hostileFiles(t *testing.T) map[string]string {
 func TestHostileFiles(t *testing.T) {
 	t.Setenv("MILEPOST_DSN", "postgres://u:hunter2@127.0.0.1:1/d")
 	verbs := map[string]func(path string) []string{
-		"config":     func(p string) []string { return []string{"run", "--config", p} },
-		"catalog":    func(p string) []string { return []string{"catalog", "check", p} },
-		"profiles":   func(p string) []string { return []string{"match", "--map", os.DevNull, "--profiles", p, os.DevNull} },
-		"map":        func(p string) []string { return []string{"graph", "info", p} },
-		"ca":         func(p string) []string { return []string{"replay", "--kafka-ca", p, os.DevNull} },
-		"token":      func(p string) []string { return []string{"replay", "--kafka-sasl", "oauthbearer", "--kafka-token-file", p, os.DevNull} },
-		"operators":  func(p string) []string { return []string{"catalog", "reload", "--address", "127.0.0.1:1", "--operator-token-file", p} },
+		"config":   func(p string) []string { return []string{"run", "--config", p} },
+		"catalog":  func(p string) []string { return []string{"catalog", "check", p} },
+		"profiles": func(p string) []string { return []string{"match", "--map", os.DevNull, "--profiles", p, os.DevNull} },
+		"map":      func(p string) []string { return []string{"graph", "info", p} },
+		"ca":       func(p string) []string { return []string{"replay", "--kafka-ca", p, os.DevNull} },
+		"token": func(p string) []string {
+			return []string{"replay", "--kafka-sasl", "oauthbearer", "--kafka-token-file", p, os.DevNull}
+		},
+		"operators": func(p string) []string {
+			return []string{"catalog", "reload", "--address", "127.0.0.1:1", "--operator-token-file", p}
+		},
 		"client key": func(p string) []string { return []string{"replay", "--kafka-cert", p, "--kafka-key", p, os.DevNull} },
 	}
 	for verb, args := range verbs {

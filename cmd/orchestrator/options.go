@@ -332,6 +332,9 @@ func (o *serviceOptions) publishing(instance string) publish.Config {
 
 func (o *serviceOptions) consuming(instance string) consumer.Config {
 	c := consumer.DefaultConfig()
+	if n := int64(o.maxRecordBytes); n > 0 { // room for what the broker counts beside the record
+		c.Partition.DeadLetterBytes = max(n-n/10, 1<<10)
+	}
 	c.Group, c.Topic, c.LedgerTopic, c.Instance = o.group, o.raw, publish.Topics{Prefix: o.prefix}.Ledger(), instance
 	c.OnDataLoss, c.StateRetention = consumer.DataLossPolicy(o.onDataLoss), o.stateRetention
 	c.Start, c.Lanes, c.SessionTimeout = consumer.StartPolicy(o.start), o.lanes, o.sessionTimeout

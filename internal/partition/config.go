@@ -32,6 +32,7 @@ type Config struct {
 	RefetchRecords    int   // room kept for refetched records, beside the window
 	RestoreBatch      int   // keys a Restore, rows a Quarantine, promotions a Promote
 	Restores          int   // Restore effects out at once; meanwhile other keys gather
+	DeadLetterBytes   int64 // a dead letter with more leaves out of its record what does not fit: it must be publishable
 	QuarantineBound   int   // observations a key that was not in quarantine puts there; beyond: dead letters. The store has a bound of its own
 	Deferred          bool  // publish first, persist dirty checkpoints in batches (A13)
 	PersistCommits    int   // commits of a key between persists
@@ -48,7 +49,7 @@ func DefaultConfig() Config {
 		RequestRetry: 3 * time.Second, StickyRetry: 500 * time.Millisecond, ParkedResults: 4, DrainGrace: 20 * time.Second, PromoteAfter: time.Second,
 		FrontierEvery: 64, FrontierInterval: time.Second, HeartbeatInterval: time.Second,
 		KeyQueue: 256, Run: 64, RunBytes: 1 << 20, Jobs: 1024, WindowRecords: 8192, WindowBytes: 64 << 20, MaxAhead: 200_000,
-		RefetchRecords: 1024, RestoreBatch: 500, Restores: 4, QuarantineBound: 10_000,
+		RefetchRecords: 1024, RestoreBatch: 500, Restores: 4, DeadLetterBytes: 900_000, QuarantineBound: 10_000,
 		PersistCommits: 16, PersistAfter: 2 * time.Second, Persists: 32,
 	}
 }
@@ -87,6 +88,7 @@ func (c Config) Validate() error {
 		{"persist commits", int64(c.PersistCommits), 1},
 		{"persist after", int64(c.PersistAfter), int64(time.Millisecond)},
 		{"persists", int64(c.Persists), 1},
+		{"dead letter bytes", c.DeadLetterBytes, 1 << 10},
 		{"quarantine bound", int64(c.QuarantineBound), 1}, // the first one takes the poison prepared commit out of its row
 	} {
 		if l.got < l.min {

@@ -80,9 +80,30 @@ func (m *Machine) deadLetter(k *key) {
 	j := &job{}
 	k.job = j
 	m.startJob(j)
-	out := m.work.DeadLetter(m.identity(&it.record), m.tenure.Epoch, &it.record, it.poison)
-	j.commit = commit.NewDeadLetter(m.tenure, k.name, m.revision(it.record.Offset), out)
+	j.commit = commit.NewDeadLetter(m.tenure, k.name, m.revision(it.record.Offset), m.letter(it))
 	m.compose(k)
+}
+
+// letter is a poison record's dead letter. One that is too large to be published would put its key into quarantine, which need not be the
+// key of whoever wrote it: so it goes without its record's value, then without its headers, at last without its key.
+func (m *Machine) letter(it *item) commit.Output {
+	r, p, leftOut := it.record, *it.poison, ""
+	for _, leave := range []func() string{
+		nil,
+		func() string { n := len(r.Value); r.Value = nil; return fmt.Sprintf("a value of %d bytes", n) },
+		func() string { n := len(r.Headers); r.Headers = nil; return fmt.Sprintf(", %d headers", n) },
+		func() string { n := len(r.Key); r.Key = nil; return fmt.Sprintf(", a key of %d bytes", n) },
+	} {
+		if leave != nil {
+			leftOut += leave()
+			p.Detail = it.poison.Detail + "; left out: " + leftOut
+		}
+		out := m.work.DeadLetter(m.identity(&r), m.tenure.Epoch, &r, &p)
+		if out.Size() <= m.cfg.DeadLetterBytes {
+			return out
+		}
+	}
+	return m.work.DeadLetter(m.identity(&r), m.tenure.Epoch, &r, &p)
 }
 
 // compose makes a commit the one that is handed in, now and at each retry: the same bytes (I7).
