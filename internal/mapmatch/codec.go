@@ -3,25 +3,31 @@ package mapmatch
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 	"slices"
 
 	"milepost/internal/roadnet"
 )
 
 // stateVersion is the first byte of a state. Invariant 5 of the package has the layout.
-const stateVersion = 2
+const stateVersion = 3
 
-// previousVersion is read, too: its layers have no probabilities (layer.gone, cand.sum, cand.won). Until they have left the window,
-// confidences go by the likeliest way to each place alone; what is matched is the same.
-const previousVersion = 1
+// The versions before are read, too. Where something is missing, the same is matched but for what it says, until their layers have left
+// the window.
+const (
+	oldestVersion   = 1 // has no probabilities (layer.gone, cand.sum, cand.won): confidences go by the likeliest way to each place alone
+	previousVersion = 2 // does not have what turn restrictions over several ways remember (cand.at): they begin anew
+)
 
 const crcSize = 4
 
 // encode appends the window as a state: version, graph, configuration, the window, CRC32C.
-func (m *Matcher) encode(dst []byte) []byte {
+func (m *Matcher) encode(dst []byte) []byte { return m.encodeAs(dst, stateVersion) }
+
+func (m *Matcher) encodeAs(dst []byte, version byte) []byte {
 	w := &m.w
 	b := m.buf[:0]
-	b = append(b, stateVersion)
+	b = append(b, version)
 	b = append(b, m.graph[:]...)
 	b = binary.LittleEndian.AppendUint32(b, m.config)
 	b = binary.AppendUvarint(b, uint64(w.seq))
@@ -44,7 +50,7 @@ func (m *Matcher) encode(dst []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(w.layers)))
 	if len(w.layers) > 0 {
-		b = w.appendLayers(b, base)
+		b = w.appendLayers(b, base, version)
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 	m.buf = b
@@ -63,7 +69,7 @@ func appendSighting(b []byte, s, base sighting) []byte {
 	return binary.AppendVarint(b, int64(s.heading))
 }
 
-func (w *window) appendLayers(b []byte, base sighting) []byte {
+func (w *window) appendLayers(b []byte, base sighting, version byte) []byte {
 	skips := w.skips
 	for i := range w.layers {
 		l := &w.layers[i]
@@ -83,7 +89,7 @@ func (w *window) appendLayers(b []byte, base sighting) []byte {
 			b = binary.AppendVarint(b, int64(c.edge)-edge)
 			b = binary.AppendUvarint(b, uint64(c.along))
 			b = binary.AppendUvarint(b, uint64(c.cost))
-			b = binary.AppendVarint(b, int64(c.back))
+			b = c.appendWay(b, version)
 			b = binary.AppendUvarint(b, uint64(c.sum))
 			b = binary.AppendUvarint(b, uint64(c.won))
 			edge = int64(c.edge)
@@ -101,6 +107,33 @@ func (w *window) appendLayers(b []byte, base sighting) []byte {
 	return b
 }
 
+// appendWay writes how a candidate was reached: over which one before, and, in the low bit, whether turn restrictions remember something.
+func (c *cand) appendWay(b []byte, version byte) []byte {
+	switch {
+	case version <= previousVersion:
+		return binary.AppendVarint(b, int64(c.back))
+	case c.at == roadnet.State(c.edge):
+		return binary.AppendUvarint(b, uint64(c.back+1)<<1)
+	default:
+		return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.back+1)<<1|1), uint64(c.at))
+	}
+}
+
+// way reads what appendWay wrote.
+func (r *reader) way(c *cand, g *roadnet.Graph) {
+	c.at = roadnet.State(c.edge)
+	if r.version <= previousVersion {
+		c.back = int8(r.int(-1, maxCands-1))
+		return
+	}
+	v := r.uint(maxCands<<1 | 1)
+	c.back = int8(v>>1) - 1
+	if v&1 != 0 {
+		c.at = roadnet.State(r.uint(math.MaxInt32))
+		r.check(g.IsOn(c.at, c.edge) && c.at != roadnet.State(c.edge))
+	}
+}
+
 // decode reads a state into the window. Every number is checked, so that a damaged state with a valid checksum is refused too.
 func (m *Matcher) decode(state []byte) error {
 	w := &m.w
@@ -110,11 +143,11 @@ func (m *Matcher) decode(state []byte) error {
 	}
 	const head = 1 + 8 + 4
 	n := len(state) - crcSize
-	if n < head || len(state) > maxState || state[0] != stateVersion && state[0] != previousVersion || [8]byte(state[1:9]) != m.graph ||
+	if n < head || len(state) > maxState || state[0] < oldestVersion || state[0] > stateVersion || [8]byte(state[1:9]) != m.graph ||
 		binary.LittleEndian.Uint32(state[9:]) != m.config || binary.LittleEndian.Uint32(state[n:]) != crc32.Checksum(state[:n], castagnoli()) {
 		return ErrForeignState
 	}
-	r := reader{b: state[head:n], previous: state[0] == previousVersion}
+	r := reader{b: state[head:n], version: state[0]}
 	w.seq = int64(r.uint(1 << 62))
 	flags := r.uint(15)
 	w.seen, w.hasGood, w.final = flags&1 != 0, flags&2 != 0, flags&8 != 0
@@ -158,7 +191,7 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 	l.n, l.bound = int(n>>1), n&1 != 0
 	r.check(l.n > 0)
 	l.inc = int32(r.uint(never))
-	if !r.previous { // grow has set it to none
+	if r.version > oldestVersion { // grow has set it to none
 		l.gone = int32(r.uint(never))
 	}
 	l.seen = l.s.at + int64(r.uint(2*maxMicro))
@@ -174,8 +207,8 @@ func (m *Matcher) decodeLayer(r *reader, i int, base sighting) sighting {
 		c.edge = roadnet.EdgeIndex(edge)
 		c.along = int32(r.uint(uint64(m.length(c.edge))))
 		c.cost = int32(r.uint(never - 1))
-		c.back = int8(r.int(-1, maxCands-1))
-		if c.sum, c.won = c.cost, 0; !r.previous {
+		r.way(c, m.g)
+		if c.sum, c.won = c.cost, 0; r.version > oldestVersion {
 			c.sum = int32(r.uint(never - 1))
 			c.won = int32(r.uint(never - 1))
 		}
@@ -204,9 +237,9 @@ const maxMicro = 1 << 58
 
 // reader reads a state's numbers. After the first bad one everything reads as zero.
 type reader struct {
-	b        []byte
-	bad      bool
-	previous bool // of previousVersion
+	b       []byte
+	version byte
+	bad     bool
 }
 
 func (r *reader) check(ok bool) { r.bad = r.bad || !ok }

@@ -233,7 +233,7 @@ func (m *Matcher) length(e roadnet.EdgeIndex) int32           { return m.g.Edge(
 
 // look begins the search over the end of p's edge for routes of at most limit in all.
 func (m *Matcher) look(p *cand, limit int32) {
-	m.search.From(p.edge, limit-(m.length(p.edge)-p.along), m.lim.penalty)
+	m.search.FromState(p.at, limit-(m.length(p.edge)-p.along), m.lim.penalty)
 }
 
 // best finds the move from p to a place again that link priced: ways within reach but not near count only where no near one exists.

@@ -17,7 +17,7 @@
 //     breaks. No line is ever drawn across a break.
 //  4. The newest layer never becomes final by agreement, and the one before keeps all its candidates: the newest may be an outlier.
 //  5. A state is version (1 byte), graph hash (8), configuration hash (4), varints of the window, CRC32C (4); at most 16 KiB, since
-//     layers, candidates and waiting positions are bounded. A state of the version before is read, and written
+//     layers, candidates and waiting positions are bounded. States of the versions before are read, and written
 //     as one of this version. Anything else is ErrForeignState.
 //  6. Work an observation does not grow with the trip, and PushInto allocates nothing in the long run.
 //  7. A confidence is the probability of the place by the observations so far: forward sums, led back through the window. It is in [0,1].
@@ -35,8 +35,8 @@
 //
 // # Limits
 //
-// A ban over several ways is known within the move between two layers, not across one. Of two ways as long as one another the quicker
-// one is taken; how long a vehicle took does not decide between them.
+// Of two ways as long as one another the quicker one is taken; how long a vehicle took does not decide between them. Of the ways to one
+// place only the cheapest is remembered, and with it what turn restrictions over several ways make of it.
 //
 // # Goroutines
 //

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"milepost/internal/roadnet"
 )
 
 // naive is link's twin without bounds on its searches: every move to every spot, and what is left after the beam.
@@ -16,7 +18,11 @@ func (m *Matcher) naive(from *layer, s sighting, spots []spot) (out []cand) {
 		for i := range from.n {
 			w, cost, along := m.local(&st, &from.c[i], spots[j].edge, spots[j].along)
 			if w != noWay {
-				m.offer(&b, &from.c[i], i, cost, along, spots[j].emission)
+				at := from.c[i].at
+				if w == about {
+					at = roadnet.State(b.edge)
+				}
+				m.offer(&b, &from.c[i], i, cost, along, spots[j].emission, at)
 			}
 		}
 		for i := range from.n {
@@ -25,7 +31,7 @@ func (m *Matcher) naive(from *layer, s sighting, spots []spot) (out []cand) {
 				continue
 			}
 			m.look(p, st.near)
-			m.offer(&b, p, i, m.over(&st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+			m.offer(&b, p, i, m.over(&st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission, m.search.State(spots[j].edge))
 		}
 		if b.cost != never {
 			to.c[to.n] = b

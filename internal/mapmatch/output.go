@@ -32,7 +32,7 @@ func (m *Matcher) hop(dst []leg, from *layer, p cand, to *layer, c cand) []leg {
 		dst = append(dst, leg{edge: p.edge, from: p.along, to: m.length(p.edge)})
 		m.edges = m.search.Path(m.edges[:0], c.edge)
 		var turn roadnet.Turn
-		at := roadnet.State(p.edge)
+		at := p.at
 		for _, e := range m.edges {
 			at, turn = m.g.Follow(at, e, m.view.Vehicle)
 			dst = append(dst, leg{edge: e, to: m.length(e), turn: turn, bridged: true})

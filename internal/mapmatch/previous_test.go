@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// asPrevious writes a state as the version before did.
+// asPrevious writes a state as the oldest version that is read did.
 func asPrevious(t *testing.T, m *Matcher, state []byte) []byte {
 	t.Helper()
 	if err := m.decode(state); err != nil {
 		t.Fatal(err)
 	}
 	w := &m.w
-	b := append([]byte{previousVersion}, m.graph[:]...)
+	b := append([]byte{oldestVersion}, m.graph[:]...)
 	b = binary.LittleEndian.AppendUint32(b, m.config)
 	b = binary.AppendUvarint(b, uint64(w.seq))
 	flags := uint64(0)
@@ -71,7 +71,7 @@ func asPrevious(t *testing.T, m *Matcher, state []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 }
 
-// M44, A5: a state that the version before has written is gone on with, wherever in a drive the versions change: the same is matched and the same
+// M44, A5: a state that the oldest version has written is gone on with, wherever in a drive the versions change: the same is matched and the same
 // becomes final, only confidences are rougher for a while. What is written then is of this version.
 func TestM44_PreviousVersionIsRead(t *testing.T) {
 	m := town(t)

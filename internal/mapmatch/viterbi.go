@@ -44,7 +44,7 @@ func (m *Matcher) begin(s sighting, spots []spot) {
 	l.s, l.seen, l.stood, l.bound, l.gone = s, s.at, s.at, true, never
 	for _, sp := range spots {
 		cost := sp.emission + sp.begin
-		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: cost, back: -1, sum: cost}
+		l.c[l.n] = cand{edge: sp.edge, along: sp.along, cost: cost, back: -1, sum: cost, at: roadnet.State(sp.edge)}
 		l.n++
 	}
 	m.settle(l)
@@ -97,7 +97,11 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 		for i := range from.n {
 			w, cost, along := m.local(st, &from.c[i], spots[j].edge, spots[j].along)
 			if w != noWay {
-				m.offer(&b, &from.c[i], i, cost, along, spots[j].emission)
+				at := from.c[i].at
+				if w == about {
+					at = roadnet.State(b.edge)
+				}
+				m.offer(&b, &from.c[i], i, cost, along, spots[j].emission, at)
 			}
 		}
 		least = min(least, int64(b.cost))
@@ -121,7 +125,7 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 		m.look(p, int32(min(limit, int64(st.near))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
-				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission, m.search.State(spots[j].edge))
 				least = min(least, int64(m.moves[j].cost))
 			}
 		}
@@ -163,7 +167,7 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 		m.look(p, int32(min(limit, int64(st.reach))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
-				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission)
+				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission, m.search.State(spots[j].edge))
 				least = min(least, int64(m.moves[j].cost))
 			}
 		}
@@ -186,13 +190,13 @@ func (m *Matcher) choose(to *layer, spots []spot) {
 }
 
 // offer takes a move when it is cheaper than what is known; at equal cost the earlier predecessor stays.
-func (m *Matcher) offer(b *cand, p *cand, back int, cost, along, emission int32) {
+func (m *Matcher) offer(b *cand, p *cand, back int, cost, along, emission int32, at roadnet.State) {
 	if cost == never {
 		return
 	}
 	via := int32(min(int64(p.sum)+int64(cost)+int64(emission), never-1))
 	if total := int32(min(int64(p.cost)+int64(cost)+int64(emission), never-1)); total < b.cost {
-		b.cost, b.along, b.back, b.won = total, along, int8(back), via
+		b.cost, b.along, b.back, b.won, b.at = total, along, int8(back), via, at
 	}
 	b.sum = m.logsum.add(b.sum, via)
 }

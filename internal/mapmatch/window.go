@@ -12,11 +12,12 @@ const (
 // cand is one place on the network that an observation may have been at.
 type cand struct {
 	edge  roadnet.EdgeIndex
-	along int32 // cm; never behind the place that it follows on the same edge (standing still)
-	cost  int32 // 1/1000 nat above the layer's best
-	back  int8  // index in the layer before, -1 at the start of a stretch
-	sum   int32 // 1/1000 nat: the probability of all ways that lead here, beside that of the likeliest place of the layer
-	won   int32 // 1/1000 nat: the share of it that came over back
+	along int32         // cm; never behind the place that it follows on the same edge (standing still)
+	cost  int32         // 1/1000 nat above the layer's best
+	back  int8          // index in the layer before, -1 at the start of a stretch
+	sum   int32         // 1/1000 nat: the probability of all ways that lead here, beside that of the likeliest place of the layer
+	won   int32         // 1/1000 nat: the share of it that came over back
+	at    roadnet.State // the edge, with what turn restrictions over several ways remember of the way here
 }
 
 // layer is an observation with its candidates in order of (cost, edge).

@@ -51,6 +51,11 @@ func (g *Graph) statesOf(e EdgeIndex) (from, to EdgeIndex) {
 	return EdgeIndex(len(g.edges) + lo), EdgeIndex(len(g.edges) + hi)
 }
 
+// IsOn says whether a state is one of an edge; any number may be asked about.
+func (g *Graph) IsOn(s State, e EdgeIndex) bool {
+	return s >= 0 && int(s) < g.labels() && g.EdgeOf(s) == e
+}
+
 // rule returns what the restrictions say of going from a label to an edge; not ok: nothing.
 func (g *Graph) rule(x, next EdgeIndex) (r turnRule, ok bool) {
 	if int(x) < len(g.edges) && g.turns.ruled[x>>6]&(1<<(x&63)) == 0 {
