@@ -40,6 +40,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "", "folder for one JSON summary a run; empty: none")
 	flag.StringVar(&o.summary, "summary", "", "print what the summaries of a folder add up to, and exit")
 	flag.StringVar(&o.program, "program", "", "the worker's program, with the clock hook; empty: build it")
+	flag.StringVar(&o.commit, "commit", "", "what -program was built of; empty: what the tree says")
 	flag.StringVar(&o.build, "build", "", "build the worker's program into this folder, and exit")
 	flag.StringVar(&o.scratch, "scratch", "", "folder for logs; empty: a temporary one")
 	flag.BoolVar(&o.keep, "keep", false, "keep the workers' logs of runs without violations, too")
@@ -58,7 +59,9 @@ func (o *options) main(ctx context.Context, out io.Writer) int {
 		_, err := buildProgram(o.build)
 		return exitOf(err)
 	}
-	o.commit = commitHash()
+	if o.commit == "" {
+		o.commit = commitHash()
+	}
 	if o.mode >= len(modes()) {
 		for i, m := range modes() {
 			fmt.Fprintf(out, "%d %s\n", i, m)

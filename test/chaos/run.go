@@ -308,7 +308,8 @@ func (r *run) answered(ctx context.Context) string {
 				some = append(some, id.String())
 			}
 			slices.Sort(some)
-			return fmt.Sprintf("%d raw records have no output, %s after the last one that came out: %s", len(open), time.Since(since).Round(time.Second), strings.Join(some[:min(len(some), 8)], ", "))
+			return fmt.Sprintf("%d raw records have no output, %s after the last one that came out: %s; %s", len(open),
+				time.Since(since).Round(time.Second), strings.Join(some[:min(len(some), 8)], ", "), r.describeGroup(ctx))
 		}
 	}
 }
