@@ -210,7 +210,7 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	}
 	s.consumer, err = consumer.New(ccfg, consumer.Deps{
 		Remote: remote,
-		Owners: owners, Store: store, Operations: s.store, Pipeline: s.pipeline,
+		Owners: owners, Store: store, Operations: s.store, Retention: s.store, Tail: s.opts.tail(), Pipeline: s.pipeline,
 		Recovery: commit.Recovery{
 			Store: s.store, Owners: owners, Ledger: s.publisher.Ledger(), Pipeline: s.pipeline, Backoff: backoff,
 		},

@@ -14,8 +14,8 @@ const (
 	retentionPage = 5000
 	retentionPace = 5 * time.Second
 	// A sweep begins a tenth of the retention after the one before, within these bounds.
-	retentionSweepMin = time.Minute
-	retentionSweepMax = time.Hour
+	soonestSweep = time.Minute
+	latestSweep  = time.Hour
 )
 
 // sweep is a partition's sweep over its keys' states. It is the housekeeper's.
@@ -44,7 +44,7 @@ func (s *session) letGo(intake context.Context, now time.Time) {
 			continue
 		}
 		if w.retention.after = next; next == "" {
-			w.retention.due = now.Add(min(max(s.c.cfg.StateRetention/10, retentionSweepMin), retentionSweepMax))
+			w.retention.due = now.Add(min(max(s.c.cfg.StateRetention/10, soonestSweep), latestSweep))
 		}
 	}
 }

@@ -49,6 +49,7 @@ type owner struct {
 	anew     commit.Anew
 }
 
+// row is a key's. Its age is real, or a bubble's: nothing of the core sees it.
 type row struct {
 	current   commit.Checkpoint
 	currentID commit.ID
@@ -140,7 +141,7 @@ func (m *MemoryStore) prepareOne(c *commit.Commit) commit.PrepareVerdict {
 		return commit.PrepareVerdict{Err: &commit.ConflictError{Key: c.Key, Want: c.Base, Actual: r.current.Revision}}
 	}
 	stored := *c
-	r.prepared, r.touched = &stored, time.Now()
+	r.prepared, r.touched = &stored, time.Now() //nolint:forbidigo // as a database's own clock
 	return commit.PrepareVerdict{}
 }
 
@@ -172,7 +173,7 @@ func (m *MemoryStore) persistOne(p *commit.Persist) error {
 	case r.current.Revision != p.Base:
 		return &commit.ConflictError{Key: p.Key, Want: p.Base, Actual: r.current.Revision}
 	}
-	r.current, r.currentID, r.expired, r.touched = p.Next, p.ID, false, time.Now()
+	r.current, r.currentID, r.expired, r.touched = p.Next, p.ID, false, time.Now() //nolint:forbidigo // as above
 	m.rows[at] = r
 	return nil
 }
