@@ -14,7 +14,7 @@ T       ?= 10s
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOTALS  ?=
 # Groups of docs/requirements.md of which every identifier has its test.
-COMPLETE = A,F,I,M
+COMPLETE = A,F,I,M,P
 
 tool     = $(GO) tool -modfile=tools/$(1).mod $(1)
 REPORT   = $(GO) run ./tools/testreport $(if $(TOTALS),-totals $(TOTALS))
