@@ -147,6 +147,7 @@ type step struct {
 	scale int64 // cm of difference between route and crow that cost one nat
 	sigma int64 // cm
 	near  int32 // cm: routes that can still be within the beam
+	to    roadnet.Point
 	reach int32 // cm: routes that a vehicle can have driven
 }
 
@@ -156,6 +157,7 @@ func (l *limits) step(from *layer, to sighting) step {
 	dt := min(max(to.at-from.seen, 0), l.gap) / 1000 // ms
 	st := step{
 		crow:  crow(from.s.place, to.place),
+		to:    to.place.point(),
 		scale: l.detour + l.detourRate*min(dt, 15_000)/1000 + l.detourLate*min(max(dt-15_000, 0), 45_000)/1000,
 		sigma: int64(max(l.sigma(from.s), l.sigma(to))),
 	}
@@ -232,8 +234,9 @@ func (m *Matcher) twin(e roadnet.EdgeIndex) roadnet.EdgeIndex { return m.g.Edge(
 func (m *Matcher) length(e roadnet.EdgeIndex) int32           { return m.g.Edge(e).LengthCM }
 
 // look begins the search over the end of p's edge for routes of at most limit in all.
-func (m *Matcher) look(p *cand, limit int32) {
+func (m *Matcher) look(st *step, p *cand, limit int32) {
 	m.search.FromState(p.at, limit-(m.length(p.edge)-p.along), m.lim.penalty)
+	m.search.Toward(st.to, m.lim.maxRadius+100)
 }
 
 // best finds the move from p to a place again that link priced: ways within reach but not near count only where no near one exists.
@@ -246,7 +249,7 @@ func (m *Matcher) best(st *step, p *cand, e roadnet.EdgeIndex, at int32) way {
 		w, cost = noWay, never // standing would have kept the place: it was a lap
 	}
 	for _, limit := range [2]int32{st.near, st.reach} {
-		m.look(p, limit)
+		m.look(st, p, limit)
 		if m.over(st, p, e, at) < cost {
 			return routed
 		}

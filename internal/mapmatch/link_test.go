@@ -30,7 +30,7 @@ func (m *Matcher) naive(from *layer, s sighting, spots []spot) (out []cand) {
 			if spots[j].edge == p.edge && spots[j].along >= p.along {
 				continue
 			}
-			m.look(p, st.near)
+			m.search.FromState(p.at, st.near-(m.length(p.edge)-p.along), m.lim.penalty)
 			m.offer(&b, p, i, m.over(&st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission, m.search.State(spots[j].edge))
 		}
 		if b.cost != never {

@@ -122,7 +122,7 @@ func (m *Matcher) near(st *step, from *layer, spots []spot) {
 		if open == 0 {
 			continue
 		}
-		m.look(p, int32(min(limit, int64(st.near))))
+		m.look(st, p, int32(min(limit, int64(st.near))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
 				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission, m.search.State(spots[j].edge))
@@ -150,7 +150,7 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 	for i := range from.n {
 		p := &from.c[i]
 		limit, open := int64(-1), uint32(0)
-		m.look(p, st.near)
+		m.look(st, p, st.near)
 		for j := range spots {
 			if w, _, _ := m.local(st, p, spots[j].edge, spots[j].along); w != noWay || m.g.Edge(p.edge).Component != m.g.Edge(spots[j].edge).Component {
 				continue
@@ -164,7 +164,7 @@ func (m *Matcher) far(st *step, from *layer, spots []spot) {
 		if open == 0 {
 			continue
 		}
-		m.look(p, int32(min(limit, int64(st.reach))))
+		m.look(st, p, int32(min(limit, int64(st.reach))))
 		for j := range spots {
 			if open&(1<<j) != 0 {
 				m.offer(&m.moves[j], p, i, m.over(st, p, spots[j].edge, spots[j].along), spots[j].along, spots[j].emission, m.search.State(spots[j].edge))

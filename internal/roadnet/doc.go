@@ -34,6 +34,7 @@
 //  8. Search settles labels in the order of (cost, edge). What it finds does not depend on earlier searches or on the order of questions.
 //     Its limit is on length alone: a label past it is skipped, the search goes on (a limit that stops it would hide a near exit behind
 //     a motorway that runs on). Of the paths to an edge, the cheapest is kept, even where only a dearer one could go on within the limit.
+//     With a goal (Toward) ways that cannot get there within the limit are left out, and nothing else is.
 //  9. Turn bans, turning back, private roads and one-way streets (in views with contraflow) are prices in Search, never walls; in Router
 //     they are walls.
 //  10. Damaged input ends in an error or is counted in ImportStats. Damage to the form of a file (a broken block, a bad number) refuses
