@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"milepost/internal/fleet"
 	"milepost/internal/fleet/offline"
 	"milepost/internal/roadnet"
 )
@@ -181,7 +182,7 @@ func (o *matchOptions) matching(io streams, formatGiven bool) (*matching, error)
 		wrong(usagef("--json goes with no other --format"))
 	}
 	var err error
-	m.geometry, err = offline.ParseGeometry(cmp.Or(o.geometry, map[string]string{asFMM: string(offline.WKT)}[o.format], string(offline.Coordinates)))
+	m.geometry, err = fleet.ParseGeometry(cmp.Or(o.geometry, map[string]string{asFMM: string(fleet.WKT)}[o.format], string(fleet.Coordinates)))
 	switch {
 	case err != nil:
 		wrong(usagef("--geometry: %w", err))

@@ -24,7 +24,7 @@ type matching struct {
 	opts     tracefile.Options
 	vehicle  roadnet.Vehicle
 	format   string
-	geometry offline.Geometry
+	geometry fleet.Geometry
 	fields   []string
 
 	route, explain, asJSON bool

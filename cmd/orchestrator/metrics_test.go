@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,7 +76,8 @@ func listMetrics(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "%s %s\n", f.GetName(), strings.ToLower(f.GetType().String()))
 		fmt.Fprintf(&b, "    %s\n", f.GetHelp())
-		for label, list := range values {
+		for _, label := range slices.Sorted(maps.Keys(values)) {
+			list := values[label]
 			slices.Sort(list)
 			fmt.Fprintf(&b, "    %s: %s\n", label, strings.Join(slices.Compact(list), " "))
 		}

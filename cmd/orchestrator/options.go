@@ -19,6 +19,7 @@ import (
 
 	"milepost/internal/commit"
 	"milepost/internal/consumer"
+	"milepost/internal/fleet"
 	"milepost/internal/pgstore"
 	"milepost/internal/publish"
 	"milepost/internal/telemetry"
@@ -178,6 +179,7 @@ type serviceOptions struct {
 	listen                                 string
 	operators                              telemetry.Operators
 	traces                                 wholeTraces
+	geometry                               string // of events
 	lanes, solvers, replication            int
 	rawPartitions, maxRecordBytes          int32
 	sessionTimeout, maxAge, drainGrace     time.Duration
@@ -217,6 +219,7 @@ func (o *serviceOptions) flags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:9464", "address for /livez, /readyz, /metrics and what operators ask for")
 	operatorFlags(fs, &o.operators)
 	o.traces.flags(fs)
+	fs.StringVar(&o.geometry, "event-geometry", string(fleet.Coordinates), "lines in matched events: geojson, polyline6, wkt or none; change it with the group drained in mode deferred")
 	o.log.flags(fs, "info")
 }
 
@@ -306,6 +309,9 @@ func (o *serviceOptions) wrongBelow() []error {
 	note(err)
 	note(checkOperators(o.operators))
 	note(o.traces.validate())
+	if _, err := fleet.ParseGeometry(o.geometry); err != nil && o.geometry != "" { // dev has no such flag
+		note(fmt.Errorf("--event-geometry: %w", err))
+	}
 	if o.traces.atOnce > 0 && o.workload != workloadFleet {
 		note(errors.New("--match-traces needs --workload fleet: others have no road map"))
 	}

@@ -195,6 +195,7 @@ func (s *service) buildWorker(ctx context.Context, client publish.ClientConfig, 
 	cfg := fleet.DefaultConfig()
 	topics := publish.Topics{Prefix: s.opts.prefix}
 	cfg.Group, cfg.MatchedTopic, cfg.DeadLetterTopic, cfg.MaxAge = s.opts.group, topics.Matched(), topics.DeadLetter(), s.opts.maxAge
+	cfg.Geometry = fleet.Geometry(s.opts.geometry)
 	s.fleet = cfg
 	workload, err := s.buildSolvers()
 	if err != nil {

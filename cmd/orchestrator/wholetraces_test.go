@@ -116,6 +116,7 @@ func TestServeUsage(t *testing.T) {
 		"--match-token-file: read the": {"match", "--serve", "--map", "m.osm", "--match-token-file", "nowhere"},
 		"or --serve (see":              {"match", "--map", "m.osm"},
 		"--match-traces is -2":         {"matcher", "--map", "m.osm", "--match-traces", "-2"},
+		"--event-geometry: \"kml\"":    {"run", "--dsn", "postgres://x", "--map", "m.osm", "--event-geometry", "kml"},
 		"--match-traces is -3":         {"run", "--dsn", "postgres://x", "--map", "m.osm", "--match-traces", "-3"},
 	} {
 		got := orchestrator(t, "", flags...)

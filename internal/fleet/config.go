@@ -13,6 +13,8 @@ type Config struct {
 	DeadLetterTopic string
 	// MaxAge is how far event time may be from the record's own Kafka timestamp, either way; 0: any (A3, M22).
 	MaxAge time.Duration
+	// Geometry is how spans in events have their lines; empty: Coordinates.
+	Geometry Geometry
 	// Gap is the pause between two served observations beyond which a new segment begins.
 	Gap time.Duration
 	// A jump is a teleport when it is longer than TeleportM and than MaxSpeedMPS could have driven in its time.
@@ -57,6 +59,11 @@ func (c Config) Validate() error {
 	} {
 		if !(l.got >= l.min) {
 			errs = append(errs, fmt.Errorf("fleet: %s is %v, must be at least %v", l.name, l.got, l.min))
+		}
+	}
+	if c.Geometry != "" {
+		if _, err := ParseGeometry(string(c.Geometry)); err != nil {
+			errs = append(errs, fmt.Errorf("fleet: geometry: %w", err))
 		}
 	}
 	return errors.Join(errs...)

@@ -91,6 +91,8 @@ type Span struct {
 	// Nodes are OSM nodes in driving order, from the last at or before FromM to the first at or after ToM.
 	Nodes      []int64      `json:"nodes,omitempty"`
 	Geometry   [][2]float64 `json:"geometry,omitempty"`
+	Polyline6  string       `json:"polyline6,omitempty"`  // in the place of Geometry, where Config.Geometry asks for it
+	WKT        string       `json:"wkt,omitempty"`        // the same
 	Inferred   bool         `json:"inferred,omitempty"`   // bridged: no observation on it
 	Private    bool         `json:"private,omitempty"`    // only for those with business there (M30)
 	Contraflow bool         `json:"contraflow,omitempty"` // against a one-way street (M27)

@@ -202,6 +202,12 @@ func (w *jsonWriter) span(s *Span) {
 		}
 		w.b = append(w.b, ']')
 	}
+	if s.Polyline6 != "" {
+		w.text("polyline6", s.Polyline6)
+	}
+	if s.WKT != "" {
+		w.text("wkt", s.WKT)
+	}
 	w.flag("inferred", s.Inferred)
 	w.flag("private", s.Private)
 	w.flag("contraflow", s.Contraflow)

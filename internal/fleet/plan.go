@@ -94,7 +94,7 @@ func permanent(format string, args ...any) error {
 
 func (w *Workload) output(epoch stream.Epoch, o partition.Observation, e *Event) commit.Output {
 	return commit.Output{
-		Topic: w.cfg.MatchedTopic, Key: []byte(o.Key), Value: e.AppendJSON(nil),
+		Topic: w.cfg.MatchedTopic, Key: []byte(o.Key), Value: e.AppendJSONWith(nil, w.cfg.Geometry.Member()),
 		Headers: stream.CloudEvent{
 			Type: MatchedType, Group: w.cfg.Group, Identity: o.Identity, Subject: o.Key, Time: e.Time, Epoch: epoch,
 			ContentType: ContentTypeJSON,

@@ -291,11 +291,11 @@ func (b *builder) shape(line [][2]float64) any {
 	}
 	switch b.req.shape {
 	case polyline6:
-		return offline.EncodePolyline6(line)
+		return fleet.EncodePolyline6(line)
 	case polyline5:
-		return offline.EncodePolyline5(line)
+		return fleet.EncodePolyline5(line)
 	case wkt:
-		return offline.EncodeWKT(line)
+		return fleet.EncodeWKT(line)
 	case geoJSON:
 		if len(line) == 1 {
 			line = append(line, line[0])

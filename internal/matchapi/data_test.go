@@ -25,40 +25,41 @@ import (
 )
 
 // onMap is the interface over a map of the data set.
-func onMap(t testing.TB, file string) (http.HandlerFunc, *roadnet.Graph) {
-	t.Helper()
+func onMap(tb testing.TB, file string) (http.HandlerFunc, *roadnet.Graph) {
+	tb.Helper()
+	tb.Helper()
 	root := os.Getenv("MILEPOST_DATA")
 	if root == "" {
-		t.Skip("MILEPOST_DATA is not set: make it the folder of maps and traces that docs/matcher.md describes")
+		tb.Skip("MILEPOST_DATA is not set: make it the folder of maps and traces that docs/matcher.md describes")
 	}
 	f, err := os.Open(filepath.Join(root, "maps", file))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	g, err := roadnet.Import(t.Context(), f, file, roadnet.ImportOptions{Contraflow: true})
+	g, err := roadnet.Import(tb.Context(), f, file, roadnet.ImportOptions{Contraflow: true})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	api, err := matchapi.New(func() offline.World { return world(g) }, matchapi.DefaultConfig(), prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return api.Routes()[matchapi.MatchPath], g
 }
 
 // traces reads a trace file, by vehicle.
-func traces(t testing.TB, file string) map[string][]tracefile.Fix {
-	t.Helper()
+func traces(tb testing.TB, file string) map[string][]tracefile.Fix {
+	tb.Helper()
 	f, err := os.Open(filepath.Join(os.Getenv("MILEPOST_DATA"), file))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
 	out := map[string][]tracefile.Fix{}
 	for fix, err := range tracefile.Read(f, file, tracefile.Options{}) {
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		out[fix.Vehicle] = append(out[fix.Vehicle], fix)
 	}
@@ -141,7 +142,7 @@ func TestAsMatchDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var events bytes.Buffer
-		run.AddSink(offline.NewJSON(&events, offline.Coordinates))
+		run.AddSink(offline.NewJSON(&events, fleet.Coordinates))
 		for i := range fixes {
 			if err := run.Add(&fixes[i]); err != nil {
 				t.Fatal(err)

@@ -62,7 +62,7 @@ func match(tb testing.TB, g *roadnet.Graph, file string) *outputs {
 		tb.Fatal(err)
 	}
 	out := &outputs{}
-	run.AddSink(offline.NewJSON(&out.events, offline.Coordinates))
+	run.AddSink(offline.NewJSON(&out.events, fleet.Coordinates))
 	run.AddSink(offline.NewTable(&out.table, offline.NewLocator(roadnet.Car, g), run.Settle))
 	run.AddSink(offline.NewRoute(&out.route))
 	run.AddSink(offline.NewGeoJSON(&out.geo, run.Settle))

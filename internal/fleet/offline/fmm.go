@@ -43,7 +43,7 @@ func ParseFMMFields(text string) ([]string, error) {
 type fmmTable struct {
 	w        *bufio.Writer
 	fields   []string
-	geometry Geometry
+	geometry fleet.Geometry
 	loc      *Locator
 	started  bool
 }
@@ -51,7 +51,7 @@ type fmmTable struct {
 // NewFMM makes a sink of FMM's result table with the given columns: semicolons between columns, commas between values. A trip with breaks
 // has a row for each segment, since no line crosses a break; the last column counts them. An observation without a place has an empty
 // value. settle is the run's. It holds all trips until the input ends.
-func NewFMM(w io.Writer, fields []string, g Geometry, loc *Locator, settle func(stream.Key) (*fleet.Final, error)) Sink {
+func NewFMM(w io.Writer, fields []string, g fleet.Geometry, loc *Locator, settle func(stream.Key) (*fleet.Final, error)) Sink {
 	t := &fmmTable{w: bufio.NewWriterSize(w, 64<<10), fields: fields, geometry: g, loc: loc}
 	return newTrips(settle, t.trip, func() error {
 		if err := t.begin(); err != nil {
@@ -230,15 +230,15 @@ func (r *fmmRow) line(of func(*Observed) ([2]float64, bool)) string {
 
 func (r *fmmRow) geom(line [][2]float64) string {
 	switch r.geometry {
-	case Polyline6:
-		return fmmCell(EncodePolyline6(line)) // a semicolon is none of its letters, a quote neither
-	case Coordinates:
+	case fleet.Polyline6:
+		return fmmCell(fleet.EncodePolyline6(line)) // a semicolon is none of its letters, a quote neither
+	case fleet.Coordinates:
 		return strings.ReplaceAll(fmt.Sprint(line), " ", ",")
-	case NoGeometry:
+	case fleet.NoGeometry:
 		return ""
-	case WKT:
+	case fleet.WKT:
 	}
-	return EncodeWKT(line)
+	return fleet.EncodeWKT(line)
 }
 
 // decimal writes a number with at most so many decimals.

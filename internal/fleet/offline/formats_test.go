@@ -92,19 +92,19 @@ func sinks(g *roadnet.Graph) map[string]func(io.Writer, *offline.Run) offline.Si
 		panic(err)
 	}
 	return map[string]func(io.Writer, *offline.Run) offline.Sink{
-		"events.jsonl":           func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, offline.Coordinates) },
-		"events-polyline6.jsonl": func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, offline.Polyline6) },
-		"events-wkt.jsonl":       func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, offline.WKT) },
-		"events-none.jsonl":      func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, offline.NoGeometry) },
+		"events.jsonl":           func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, fleet.Coordinates) },
+		"events-polyline6.jsonl": func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, fleet.Polyline6) },
+		"events-wkt.jsonl":       func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, fleet.WKT) },
+		"events-none.jsonl":      func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, fleet.NoGeometry) },
 		"table.csv":              func(w io.Writer, r *offline.Run) offline.Sink { return offline.NewTable(w, loc(), r.Settle) },
 		"route.csv":              func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewRoute(w) },
 		"paths.geojson":          func(w io.Writer, r *offline.Run) offline.Sink { return offline.NewGeoJSON(w, r.Settle) },
 		"driven.gpx":             func(w io.Writer, r *offline.Run) offline.Sink { return offline.NewGPX(w, r.Settle) },
 		"fmm.csv": func(w io.Writer, r *offline.Run) offline.Sink {
-			return offline.NewFMM(w, fields, offline.WKT, loc(), r.Settle)
+			return offline.NewFMM(w, fields, fleet.WKT, loc(), r.Settle)
 		},
 		"fmm-polyline6.csv": func(w io.Writer, r *offline.Run) offline.Sink {
-			return offline.NewFMM(w, []string{"cpath", "mgeom"}, offline.Polyline6, loc(), r.Settle)
+			return offline.NewFMM(w, []string{"cpath", "mgeom"}, fleet.Polyline6, loc(), r.Settle)
 		},
 		"explain.txt":   offline.NewExplainText,
 		"explain.jsonl": offline.NewExplainJSON,
@@ -155,7 +155,7 @@ func TestGeometries(t *testing.T) {
 		Polyline6 string       `json:"polyline6"`
 		WKT       string       `json:"wkt"`
 	}
-	read := func(g offline.Geometry) (spans []span, rest []string) {
+	read := func(g fleet.Geometry) (spans []span, rest []string) {
 		out := run(t, m.Graph, options(), drives(m), func(w io.Writer, _ *offline.Run) offline.Sink { return offline.NewJSON(w, g) })
 		for line := range strings.Lines(out) {
 			var e struct {
@@ -175,8 +175,8 @@ func TestGeometries(t *testing.T) {
 		}
 		return spans, rest
 	}
-	want, rest := read(offline.Coordinates)
-	for _, g := range []offline.Geometry{offline.Polyline6, offline.WKT, offline.NoGeometry} {
+	want, rest := read(fleet.Coordinates)
+	for _, g := range []fleet.Geometry{fleet.Polyline6, fleet.WKT, fleet.NoGeometry} {
 		got, others := read(g)
 		if d := cmp.Diff(rest, others); d != "" {
 			t.Fatalf("%s: the events differ besides their lines: %s", g, d)
@@ -184,7 +184,7 @@ func TestGeometries(t *testing.T) {
 		for i := range got {
 			var line [][2]float64
 			switch g {
-			case offline.Polyline6:
+			case fleet.Polyline6:
 				points, left, err := (&polyline.Codec{Dim: 2, Scale: 1e6}).DecodeCoords([]byte(got[i].Polyline6))
 				if err != nil || len(left) > 0 {
 					t.Fatal(err, left)
@@ -192,7 +192,7 @@ func TestGeometries(t *testing.T) {
 				for _, p := range points {
 					line = append(line, [2]float64{p[1], p[0]})
 				}
-			case offline.WKT:
+			case fleet.WKT:
 				l, err := wkt.UnmarshalLineString(got[i].WKT)
 				if err != nil {
 					t.Fatal(err)
@@ -200,7 +200,7 @@ func TestGeometries(t *testing.T) {
 				for _, p := range l {
 					line = append(line, p)
 				}
-			case offline.NoGeometry, offline.Coordinates:
+			case fleet.NoGeometry, fleet.Coordinates:
 				if got[i].Geometry != nil || got[i].Polyline6 != "" || got[i].WKT != "" {
 					t.Fatalf("a line where none is asked for: %+v", got[i])
 				}
@@ -224,12 +224,12 @@ func TestGeometries(t *testing.T) {
 // strip takes the lines off an event.
 func strip(e *fleet.Event) {
 	for i := range e.Path {
-		e.Path[i].Geometry = nil
+		e.Path[i].Geometry, e.Path[i].Polyline6, e.Path[i].WKT = nil, "", ""
 	}
 	for _, f := range []*fleet.Final{e.Final, e.Closed} {
 		if f != nil {
 			for i := range f.Path {
-				f.Path[i].Geometry = nil
+				f.Path[i].Geometry, f.Path[i].Polyline6, f.Path[i].WKT = nil, "", ""
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func TestWKTOfShortLines(t *testing.T) {
 	for want, line := range map[string][][2]float64{
 		"LINESTRING EMPTY": nil, "LINESTRING(9 48,9 48)": {{9, 48}}, "LINESTRING(9 48,9.0000001 48)": {{9, 48}, {9.0000001, 48}},
 	} {
-		got := offline.EncodeWKT(line)
+		got := fleet.EncodeWKT(line)
 		if got != want {
 			t.Errorf("%v: %s, want %s", line, got, want)
 		}

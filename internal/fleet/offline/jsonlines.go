@@ -16,8 +16,8 @@ type jsonLines struct {
 }
 
 // NewJSON makes a sink of JSON lines; the lines of spans are written as geometry says.
-func NewJSON(w io.Writer, g Geometry) Sink {
-	return &jsonLines{w: bufio.NewWriterSize(w, 64<<10), line: g.member()}
+func NewJSON(w io.Writer, g fleet.Geometry) Sink {
+	return &jsonLines{w: bufio.NewWriterSize(w, 64<<10), line: g.Member()}
 }
 
 // Observed writes an event.

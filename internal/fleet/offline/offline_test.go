@@ -37,7 +37,7 @@ func matchText(t *testing.T, m *roadnettest.Map, opts offline.Options, text stri
 	var table, route, events, geo bytes.Buffer
 	run.AddSink(offline.NewTable(&table, offline.NewLocator(roadnet.Car, m.Graph), run.Settle))
 	run.AddSink(offline.NewRoute(&route))
-	run.AddSink(offline.NewJSON(&events, offline.Coordinates))
+	run.AddSink(offline.NewJSON(&events, fleet.Coordinates))
 	run.AddSink(offline.NewGeoJSON(&geo, run.Settle))
 	var out outcome
 	err = run.File(strings.NewReader(text), "dir/t.csv", tracefile.Options{}, func(e *tracefile.RowError) { out.refused = append(out.refused, e.Error()) })
@@ -241,7 +241,7 @@ func TestSinkErrors(t *testing.T) {
 			return offline.NewTable(&brokenWriter{}, offline.NewLocator(roadnet.Car, m.Graph), r.Settle)
 		},
 		"route":   func(*offline.Run) offline.Sink { return offline.NewRoute(&brokenWriter{}) },
-		"events":  func(*offline.Run) offline.Sink { return offline.NewJSON(&brokenWriter{}, offline.Coordinates) },
+		"events":  func(*offline.Run) offline.Sink { return offline.NewJSON(&brokenWriter{}, fleet.Coordinates) },
 		"geojson": func(r *offline.Run) offline.Sink { return offline.NewGeoJSON(&brokenWriter{}, r.Settle) },
 	} {
 		run, err := offline.New(m.Graph, options())
