@@ -98,7 +98,7 @@ bench: ## benchmarks, five repeats, summarised
 
 .PHONY: bench-matching
 bench-matching: ## ours beside Valhalla, OSRM and GraphHopper: make bench-matching [SETS=traffic,kubicka,delaware,hof,push]
-	$(GO) build -o bin/bench-matching ./bench/matching
+	$(GO) build -buildvcs=true -o bin/bench-matching ./bench/matching
 	bin/bench-matching $(if $(SETS),-sets $(SETS))
 
 .PHONY: bench-import

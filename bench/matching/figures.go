@@ -1,13 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -80,10 +79,10 @@ type lagNote struct {
 	LeftPct    *float64 `json:"left_pct,omitempty"` // observations without a place of their own; runs of old do not say
 }
 
-func newFigures(ctx context.Context, s *set) *figures {
+func newFigures(s *set) *figures {
 	f := &figures{
 		Set: s.name, Title: s.title, About: s.about, Date: time.Now().UTC().Format("2006-01-02 15:04 UTC"),
-		Machine: machine(), LoadBefore: load(), Revision: revision(ctx),
+		Machine: machine(), LoadBefore: load(), Revision: revision(),
 	}
 	for _, g := range s.goals {
 		f.Goals = append(f.Goals, goalNote{StepS: g.stepS, MismatchPct: g.mismatchPct})
@@ -115,13 +114,22 @@ func load() string {
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
-// revision is the commit that was measured.
-func revision(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
+// revision is the commit that this program was built from, as the go command stamped it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(out))
+	at, changed := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			at = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = " with changes"
+		}
+	}
+	return at + changed
 }
 
 func (f *figures) write(folder string) error {

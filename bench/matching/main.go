@@ -107,7 +107,7 @@ func missing(name string, o options) string {
 
 func (b *bench) one(ctx context.Context, name string, o options) (*figures, error) {
 	if name == "push" {
-		return pushes(ctx, o.data, b.log)
+		return pushes(o.data, b.log)
 	}
 	var s *set
 	var err error

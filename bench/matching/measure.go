@@ -72,7 +72,7 @@ func (b *bench) startOne(ctx context.Context, name, mapFile, work string) (engin
 
 // set measures all contenders on a set.
 func (b *bench) set(ctx context.Context, s *set) (*figures, error) {
-	f := newFigures(ctx, s)
+	f := newFigures(s)
 	running, notes := b.start(ctx, s)
 	defer func() {
 		for _, e := range running {

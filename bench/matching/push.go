@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -28,8 +27,8 @@ const pushRounds = 5
 
 // pushes measures the matcher alone, in this process, as a worker calls it: an observation at a time, the state encoded and decoded between
 // any two, over the Kubička drives on their own networks.
-func pushes(ctx context.Context, data string, log io.Writer) (*figures, error) {
-	f := newFigures(ctx, &set{name: "push", title: "One observation", about: "The matcher alone over the 22 Kubička drives, each on its own network with edges against one-way streets, as `orchestrator graph build` makes it; one thread."})
+func pushes(data string, log io.Writer) (*figures, error) {
+	f := newFigures(&set{name: "push", title: "One observation", about: "The matcher alone over the 22 Kubička drives, each on its own network with edges against one-way streets, as `orchestrator graph build` makes it; one thread."})
 	drives, _, err := kubickaDrives(data)
 	if err != nil {
 		return nil, err
