@@ -56,16 +56,32 @@ func (s *Stand) NewJob(tb testing.TB, program string, partitions int32) *Job {
 	}
 	tb.Cleanup(j.Client.Close)
 	j.Admin = kadm.NewClient(j.Client)
-	for _, topic := range []string{j.Raw, j.Prefix + ".matched", j.Prefix + ".dead-letter"} {
-		if _, err := j.Admin.CreateTopic(ctx, partitions, 1, nil, topic); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	j.makeTopics(ctx, j.Raw, j.Prefix+".matched", j.Prefix+".dead-letter")
 	if j.DB, err = pgxpool.New(ctx, dsn); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(j.DB.Close)
 	return j
+}
+
+// makeTopics makes topics and waits until their leaders serve them: a broker answers before that.
+func (j *Job) makeTopics(ctx context.Context, topics ...string) {
+	j.tb.Helper()
+	if _, err := j.Admin.CreateTopics(ctx, j.Partitions, 1, nil, topics...); err != nil {
+		j.tb.Fatal(err)
+	}
+	Eventually(j.tb, time.Minute, "the topics have leaders", func(ctx context.Context) error {
+		ends, err := j.Admin.ListEndOffsets(ctx, topics...)
+		if err == nil {
+			err = ends.Error()
+		}
+		n := 0
+		ends.Each(func(kadm.ListedOffset) { n++ })
+		if err == nil && n != len(topics)*int(j.Partitions) {
+			err = fmt.Errorf("%d partitions have leaders", n)
+		}
+		return err
+	})
 }
 
 // Worker starts a worker of the job.
