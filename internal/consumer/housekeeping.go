@@ -24,6 +24,7 @@ func (s *session) housekeep(intake context.Context) {
 		defer pace.Stop()
 		retention = pace.C
 	}
+	var idle idleness
 	dog := watchdog{remote: s.c.deps.Remote != nil, last: map[*worker]sighting{}}
 	for {
 		select {
@@ -36,6 +37,7 @@ func (s *session) housekeep(intake context.Context) {
 		case now := <-retention:
 			s.letGo(intake, now)
 		case now := <-watch.C:
+			idle.look(intake, s, now)
 			if err := dog.look(s.running(), now, s.c.cfg.StuckAfter); err != nil {
 				s.c.log.ErrorContext(intake, "leaving the group", slog.Any("err", err))
 				s.fail(err)
