@@ -38,7 +38,7 @@ func TestFactsOfABrokerThatFails(t *testing.T) {
 func issuedTwice(t *testing.T, kafka *devstack.Kafka) {
 	t.Helper()
 	w := newWorld(t, kafka.Addrs())
-	w.session = 30_000
+	w.session = 60_000
 	a, b := w.member(""), w.member("")
 	w.together(a)
 	joined := make(chan error, 1)

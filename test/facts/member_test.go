@@ -43,7 +43,7 @@ const partitions = 4
 func newWorld(t *testing.T, brokers []string) *world {
 	t.Helper()
 	name := "facts-" + strings.ToLower(rand.Text()[:8])
-	w := &world{t: t, brokers: brokers, topic: name + ".raw", group: name, session: 45_000}
+	w := &world{t: t, brokers: brokers, topic: name + ".raw", group: name, session: 60_000}
 	w.client = w.newClient()
 	w.admin = kadm.NewClient(w.client)
 	if _, err := w.admin.CreateTopic(w.ctx(), partitions, 1, nil, w.topic); err != nil {
@@ -67,20 +67,20 @@ func (w *world) newClient(opts ...kgo.Opt) *kgo.Client {
 }
 
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), 3*time.Minute)
 	w.t.Cleanup(cancel)
 	return ctx
 }
 
 func (w *world) eventually(what string, cond func() bool) {
 	w.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		select {
 		case <-deadline:
-			w.t.Fatalf("not within a minute: %s", what)
+			w.t.Fatalf("not within two minutes: %s", what)
 		case <-tick.C:
 		}
 	}
