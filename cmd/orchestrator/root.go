@@ -120,7 +120,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 done, but rows of the
 		newMatcher(io),
 		newGraph(io),
 		newRun(io), devOf(io), newMatch(io), newReplay(io), newMigrate(io), newCatalog(io), newConfig(io), newVersion(io), newHealth(io),
-		newStatus(io), newPartition(io), newQuarantine(io), newDoctor(io),
+		newStatus(io), newPartition(io), newQuarantine(io), newDoctor(io), newCapture(io),
 	)
 	root.SetVersionTemplate("orchestrator {{.Version}} (" + runtime.Version() + ")\n")
 	root.Args = knownVerb
