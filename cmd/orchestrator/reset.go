@@ -30,8 +30,6 @@ type resetFacts struct {
 	TopicGeneration int32           `json:"topic_generation"`
 	Starts          map[int32]int64 `json:"starts"` // of the partitions that do not go on at their frontiers
 	Fenced          []string        `json:"fenced"` // owners that did not release; they acquire anew
-
-	grown bool
 }
 
 func newPartitionReset(s streams) *cobra.Command {
@@ -44,8 +42,7 @@ that run acquire anew under it.
 
 The topic was deleted and made again: the new one is read from its beginning. Partitions were added: every old partition must have
 reached its end, with the producers stopped, and no commit may stand prepared and no observation be in quarantine, for keys have
-moved; the ledger topic gets as many partitions. Keep the producers stopped until every partition has an owner again (see:
-orchestrator status). To replay, name where to begin: --earliest, or --offset for some partitions; every
+moved; the ledger topic gets as many partitions. The producers may start when the command has returned. To replay, name where to begin: --earliest, or --offset for some partitions; every
 key that has history then begins anew, with a reset of reason "operator", and its outputs carry the new generation.
 
 It refuses, with every reason and nothing changed, what would lose or reorder observations.`,
@@ -149,9 +146,12 @@ func runReset(ctx context.Context, s streams, o *resetOptions) error {
 	if err != nil {
 		return err
 	}
-	return printReset(s, o.asJSON, resetFacts{
-		TopicGeneration: opened.TopicGeneration, Starts: g.Starts, Fenced: opened.Fenced, grown: bound.Partitions != g.Partitions,
-	})
+	// From here on nothing more can be published under the generation before: a fenced owner has to initialise its lanes, and reads its epochs after that.
+	if err := publish.InitFormers(ctx, client, o.group, o.raw, opened.Formers); err != nil {
+		return fmt.Errorf("topic generation %d is open, but what its former owners have in hand could not be stopped; "+
+			"keep the producers stopped until every partition has an owner again (see: orchestrator status): %w", opened.TopicGeneration, err)
+	}
+	return printReset(s, o.asJSON, resetFacts{TopicGeneration: opened.TopicGeneration, Starts: g.Starts, Fenced: opened.Fenced})
 }
 
 // generation plans the next generation, from what is bound and what the brokers have now.
@@ -226,9 +226,6 @@ func printReset(s streams, asJSON bool, f resetFacts) error {
 	}
 	if len(f.Fenced) > 0 {
 		w.row("fenced: %s; they acquire anew", strings.Join(f.Fenced, ", "))
-	}
-	if f.grown {
-		w.row("keep the producers stopped until every partition has an owner again (see: orchestrator status)")
 	}
 	return w.flush()
 }

@@ -37,6 +37,8 @@ type Generation struct {
 type Opened struct {
 	TopicGeneration int32
 	Fenced          []string // instances that owned partitions, and are fenced now
+	// Formers did not release some partition: what they have in hand may be published until each of their lanes was initialised.
+	Formers []commit.Former
 }
 
 // NotOpenedError says why a topic generation or a ledger was not opened. Nothing was changed.
@@ -115,9 +117,30 @@ func (s *Store) OpenGeneration(ctx context.Context, g Generation) (Opened, error
 				opened.Fenced = append(opened.Fenced, r.instance)
 			}
 		}
-		return g.open(ctx, tx, rows, opened.TopicGeneration)
+		if err := g.open(ctx, tx, rows, opened.TopicGeneration); err != nil {
+			return err
+		}
+		opened.Formers, err = g.formers(ctx, tx)
+		return err
 	})
 	return opened, err
+}
+
+const formersSQL = `
+SELECT DISTINCT f.instance, f.lanes, f.epoch
+FROM partition_owner o, jsonb_to_recordset(o.unreleased_former) AS f(instance text, lanes int, epoch bigint)
+WHERE o.group_id = $1 AND o.topic = $2
+ORDER BY 1, 3`
+
+func (g *Generation) formers(ctx context.Context, tx pgx.Tx) ([]commit.Former, error) {
+	rows, err := tx.Query(ctx, formersSQL, g.Group, g.Topic)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f commit.Former, err error) {
+		err = row.Scan(&f.Instance, &f.Lanes, &f.Epoch)
+		return f, err
+	})
 }
 
 // transact runs f in a transaction: the only one of this package that has more than one statement. It waits for nothing but the

@@ -37,7 +37,7 @@ func TestOpenGeneration(t *testing.T) {
 	g := next(8, map[int32]int64{0: 3, 1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 0, 7: 0})
 	g.Anew = "operator"
 	got, err := s.OpenGeneration(t.Context(), g)
-	if diff := cmp.Diff(pgstore.Opened{TopicGeneration: 2, Fenced: []string{"a"}}, got); err != nil || diff != "" {
+	if diff := cmp.Diff(pgstore.Opened{TopicGeneration: 2, Fenced: []string{"a"}, Formers: []commit.Former{{Instance: "a", Lanes: 3, Epoch: 1}}}, got); err != nil || diff != "" {
 		t.Fatalf("opened: %v (-want +got):\n%s", err, diff)
 	}
 	errs, err := s.SaveFrontier(t.Context(), []commit.FrontierWrite{{Tenure: a, Frontier: stream.Frontier{Next: committest.Rev(130)}}})

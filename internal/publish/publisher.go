@@ -57,7 +57,7 @@ func (c Config) withDefaults() Config {
 		c.Lanes = 3
 	}
 	if c.TransactionTimeout == 0 {
-		c.TransactionTimeout = 10 * time.Second
+		c.TransactionTimeout = maxTransactionTimeout
 	}
 	if c.MaxRecordBytes == 0 {
 		c.MaxRecordBytes = 1_000_012
@@ -83,7 +83,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("publish: mode is %q, must be %s or %s", c.Mode, commit.Transactional, commit.Idempotent)
 	case c.Lanes < 0 || c.Lanes > 64:
 		return fmt.Errorf("publish: lanes is %d, must be 1 to 64", c.Lanes)
-	case c.TransactionTimeout < 0 || c.TransactionTimeout > 10*time.Second:
+	case c.TransactionTimeout < 0 || c.TransactionTimeout > maxTransactionTimeout:
 		return fmt.Errorf("publish: transaction timeout is %s, must be at most 10s", c.TransactionTimeout)
 	case c.MaxRecordBytes < 0:
 		return fmt.Errorf("publish: max record bytes is %d", c.MaxRecordBytes)

@@ -133,15 +133,31 @@ func TestOrder(t *testing.T) {
 // its lanes: its lane is fenced, and the next one reads the newer epoch.
 func TestZombie(t *testing.T) {
 	t.Parallel()
+	zombie(t, func(r *rig) func(...commit.Former) error {
+		b := r.publisher("b")
+		return func(f ...commit.Former) error { return b.InitFormers(r.ctx(), r.raw, f) }
+	})
+}
+
+// H7, P32: nor does an owner that an operator's command has fenced, once that has returned; nobody has acquired the partition yet.
+func TestZombieOfAnOperator(t *testing.T) {
+	t.Parallel()
+	zombie(t, func(r *rig) func(...commit.Former) error {
+		return func(f ...commit.Former) error { return InitFormers(r.ctx(), r.admin, r.group, r.raw, f) }
+	})
+}
+
+func zombie(t *testing.T, stopper func(*rig) func(...commit.Former) error) {
+	t.Helper()
 	onBrokers(t, func(r *rig) {
 		t := r.t
-		a, b := r.publisher("a"), r.publisher("b")
+		a, stop := r.publisher("a"), stopper(r)
 		old, kept := r.tenure(0, 1), r.tenure(1, 1)
 		before := append(r.commits(old, 0, 1), r.commits(kept, 0, 1)...)
 		r.mustPublish(a, 0, before)
 
-		r.owners.take(old) // B swaps the epoch ...
-		if err := b.InitFormers(r.ctx(), r.raw, []commit.Former{{Instance: "a", Lanes: a.Lanes()}}); err != nil {
+		r.owners.take(old) // the epoch is swapped ...
+		if err := stop(commit.Former{Instance: "a", Lanes: a.Lanes()}); err != nil {
 			t.Fatal(err)
 		}
 		lost, still := r.commits(old, 1, 2), r.commits(kept, 1, 2)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -291,7 +292,7 @@ func (r *run) atEnds(ctx context.Context) error {
 	}
 }
 
-// owned waits until every partition has an owner again: until then the producers stay stopped, as the command says.
+// owned waits until every partition has an owner again: a worker that drains before it has noticed its fence ends with an error.
 func (r *run) owned(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, finishBound)
 	defer cancel()
@@ -312,10 +313,11 @@ func (r *run) owned(ctx context.Context) error {
 // addPartitions adds one to the raw topic, as the runbook says: the producers stopped, every partition at its end, then the command, which is
 // tried until it is not refused.
 func (r *run) addPartitions(ctx context.Context) (string, error) {
-	goOn, err := r.load.hold(ctx)
+	release, err := r.load.hold(ctx)
 	if err != nil {
 		return "", err
 	}
+	goOn := sync.OnceFunc(release)
 	defer goOn()
 	if err := r.atEnds(ctx); err != nil {
 		return "", err
@@ -334,6 +336,7 @@ func (r *run) addPartitions(ctx context.Context) (string, error) {
 			"--dsn", r.observer.dsn, "--group", r.group, "--raw", r.topics.raw, "--prefix", r.prefix)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
+			goOn() // at once: nothing of the generation before can be published any more
 			return fmt.Sprintf("taken at try %d", tries), r.owned(ctx)
 		}
 		if waited := pause(ctx, time.Second); waited != nil || tries > 100 {
