@@ -84,7 +84,7 @@ chaos: ## break real workers, Kafka and Postgres: make chaos SECONDS=60 [SEED=1]
 		-mode $(or $(MODE),-1) -rate $(or $(RATE),250) -out bin/chaos
 
 .PHONY: fuzz
-fuzz: ## fuzz every decoder for T each: make fuzz T=30s
+fuzz: ## fuzz every decoder for T each: make fuzz T=30s, or T=1000x inputs
 	@.ci/fuzz.sh $(T)
 
 .PHONY: model

@@ -44,7 +44,7 @@ stage verify 10m make verify
 stage race 15m make test-race
 stage amd64 10m make test-processors
 stage model 8m make model
-stage fuzz 12m make fuzz T=2s
+stage fuzz 12m make fuzz T=1000x
 stage sim 10m make sim SEEDS="${SIM_SEEDS:-300}"
 printf '\n=== wait for the container images\n'
 wait "$docker"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every fuzz target for the given time each.
+# Fuzzes every fuzz target for the given time, or number of inputs (1000x), each. CI counts: when its time is up Go's own fuzzing now and
+# then takes the end of the time for a failure ("context deadline exceeded").
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10s}
