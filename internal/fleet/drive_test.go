@@ -180,6 +180,49 @@ func TestDriveAlong(t *testing.T) {
 	}
 }
 
+// M7: the events of a drive that turns at the very place of an observation say so once, and all formats of them know it: nothing has to be
+// found out from the way that the spans go.
+func TestTurnAtAnObservation(t *testing.T) {
+	d := newDrive(t, config())
+	var final []fleet.Span
+	var track fleet.Track
+	for i := range 40 {
+		x, heading := 200+20*float64(min(i, 40-i)), 90.0
+		if i >= 20 {
+			heading = 270
+		}
+		o := d.observe(2*float64(i), x, 0)
+		fix, ok := o.Value.(fleet.Fix)
+		if !ok {
+			t.Fatalf("a %T", o.Value)
+		}
+		fix.SpeedMPS, fix.Heading = 10, heading
+		o.Value = fix
+		e := d.commit(o, d.decide(o))
+		if e.Final != nil {
+			final = append(final, e.Final.Path...)
+		}
+		track.Apply(&e)
+	}
+	turns := 0
+	for i := range final {
+		if final[i].Entered == fleet.EnteredUTurn {
+			turns++
+		}
+		if final[i].FromM == final[i].ToM && final[i].Entered == "" {
+			t.Errorf("span %d has no length and tells of nothing: %+v", i, final[i])
+		}
+	}
+	if turns != 1 {
+		t.Errorf("%d U-turns are told of, want one: %+v", turns, final)
+	}
+	a, b := d.m.Node("A"), d.m.Node("B")
+	want := []mapmatch.Pair{{Way: d.m.Way("w1"), From: a, To: b}, {Way: d.m.Way("w1"), From: b, To: a}}
+	if diff := cmp.Diff(want, track.Pairs()); diff != "" {
+		t.Errorf("driven pairs: %s", diff)
+	}
+}
+
 // Design 10, F4, P: identity and CloudEvents headers of outputs come from where the observation stands.
 func TestOutputHeaders(t *testing.T) {
 	d := newDrive(t, config())

@@ -79,7 +79,7 @@ type Place struct {
 	Confidence float64 `json:"confidence"`  // [0,1]
 }
 
-// Span is a stretch driven on one edge.
+// Span is a stretch driven on one edge. One of no length tells, in Entered, of a turn at the very place of an observation.
 type Span struct {
 	Way   int64     `json:"way"`
 	From  int64     `json:"from"`

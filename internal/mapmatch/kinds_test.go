@@ -103,6 +103,26 @@ func TestM07_UTurnWithHeadings(t *testing.T) {
 	d.is("u-turns", d.uturns(), 1)
 }
 
+// M7: a U-turn at the very place of an observation, which may already be final when the vehicle drives on, is told of once: in the middle
+// of a road, and where it ends. The path to a last observation that already looks back tells of it, too.
+func TestM07_UTurnAtAnObservation(t *testing.T) {
+	m := roadnettest.Parse(t, "A(0,0)-B(1000,0)")
+	for _, at := range []float64{400, 1000} {
+		var fixes []fix
+		for x := at - 300; x < at; x += 20 {
+			fixes = append(fixes, fix{x: x, at: float64(len(fixes) * 2), speed: 10, dir: 90})
+		}
+		for x := at; x > at-300; x -= 20 {
+			fixes = append(fixes, fix{x: x, at: float64(len(fixes) * 2), speed: 10, dir: 270})
+		}
+		for n := 17; n <= len(fixes); n++ {
+			d := run(t, m, fixes[:n])
+			d.is("u-turns", d.uturns(), 1)
+			d.is("route", d.route(), "AB BA")
+		}
+	}
+}
+
 // M8: a short spur is not driven into and out of for one noisy point.
 func TestM08_NoSpur(t *testing.T) {
 	m := roadnettest.Parse(t, "A(0,0)-S(300,0)-B(600,0); S-T(300,25)")

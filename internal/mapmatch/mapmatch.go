@@ -52,8 +52,9 @@ type Position struct {
 	Disposition Disposition
 }
 
-// Span is a stretch driven on one edge, longer than nothing. Stretches put out one after the other on the same edge touch: the second's
-// FromM is the first's ToM, and the node pair that it begins in is the one that the first ended in (see AppendPairs).
+// Span is a stretch driven on one edge. Stretches put out one after the other on the same edge touch: the second's
+// FromM is the first's ToM, and the node pair that it begins in is the one that the first ended in (see AppendPairs). One that has no
+// length tells of a turn, U-turn or banned, at the very place of an observation: Entered has it, and what is driven on from there follows.
 type Span struct {
 	Key        roadnet.EdgeKey
 	FromM, ToM float64 // offsets along the edge

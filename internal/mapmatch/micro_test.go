@@ -115,7 +115,7 @@ func (d *drive) add(r Result) {
 // connected checks that each span begins where the one before ends, in place and not before it in time.
 func connected(path []Span) error {
 	for i, s := range path {
-		if !(s.FromM < s.ToM) || len(s.Nodes) < 2 || len(s.Geometry) < 2 || s.End.Before(s.Start) {
+		if s.FromM > s.ToM || s.FromM == s.ToM && s.Entered == roadnet.TurnFree || len(s.Nodes) < 2 || len(s.Geometry) < 2 || s.End.Before(s.Start) {
 			return fmt.Errorf("span %d is malformed: %+v", i, s)
 		}
 		if i == 0 {

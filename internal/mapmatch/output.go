@@ -384,12 +384,17 @@ func (m *Matcher) spans(dst []Span, legs []leg, start, end int64) []Span {
 	}
 	done := int64(0)
 	for _, g := range legs {
-		if g.to <= g.from {
+		// A turn at the very place of an observation is a span of no length: the way on from there may be in a later result, which does
+		// not know of it any more.
+		if g.to < g.from || g.to == g.from && g.turn == roadnet.TurnFree {
 			continue
 		}
-		t0 := start + (end-start)*done/total
-		done += int64(g.to - g.from)
-		t1 := start + (end-start)*done/total
+		t0, t1 := end, end // where nothing was driven
+		if total > 0 {
+			t0 = start + (end-start)*done/total
+			done += int64(g.to - g.from)
+			t1 = start + (end-start)*done/total
+		}
 		dst = m.appendSpan(dst, g, t0, t1)
 	}
 	return dst
@@ -397,7 +402,7 @@ func (m *Matcher) spans(dst []Span, legs []leg, start, end int64) []Span {
 
 func (m *Matcher) appendSpan(dst []Span, g leg, start, end int64) []Span {
 	key := m.g.Key(g.edge)
-	if n := len(dst); n > 0 && g.from > 0 && dst[n-1].Key == key && dst[n-1].ToM == float64(g.from)/100 {
+	if n := len(dst); n > 0 && dst[n-1].Key == key && g.turn == roadnet.TurnFree && dst[n-1].ToM == float64(g.from)/100 {
 		// Made anew rather than lengthened, so that the geometry's last, cut point goes.
 		s := &dst[n-1]
 		from := int32(math.Round(s.FromM * 100))

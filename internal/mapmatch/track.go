@@ -8,15 +8,20 @@ type Pair struct{ Way, From, To int64 }
 // AppendPairs appends the node pairs that spans drive over, each traversal once, those included that are driven only in part. The
 // spans are of one connected path, in order.
 func AppendPairs(dst []Pair, spans []Span) []Pair {
+	var before *Span
 	for i := range spans {
 		s := &spans[i]
+		if s.FromM == s.ToM {
+			continue // a turn, over which nothing was driven
+		}
 		for k := 1; k < len(s.Nodes); k++ {
 			p := Pair{Way: s.Key.Way, From: s.Nodes[k-1], To: s.Nodes[k]}
-			if k == 1 && i > 0 && touches(&spans[i-1], s) && dst[len(dst)-1] == p {
+			if k == 1 && before != nil && touches(before, s) && dst[len(dst)-1] == p {
 				continue // the span before ended within this pair
 			}
 			dst = append(dst, p)
 		}
+		before = s
 	}
 	return dst
 }

@@ -75,7 +75,6 @@ type explain struct {
 // marks are a vehicle's driven spans that have something to say, not yet told.
 type marks struct {
 	spans []fleet.Span
-	last  fleet.Span // driven
 }
 
 // NewExplainText makes a sink for people; the run must have Options.Explain.
@@ -101,9 +100,6 @@ func (e *explain) Observed(seq int64, ev *fleet.Event) error {
 		e.vehicles[ev.Vehicle] = m
 	}
 	m.add(ev.Closed)
-	if ev.Reset != nil {
-		m.last = fleet.Span{}
-	}
 	m.add(ev.Final)
 	e.next = e.of()
 	return e.observed(seq, ev)
@@ -132,10 +128,7 @@ func (m *marks) add(f *fleet.Final) {
 	for i := range f.Path {
 		s := f.Path[i]
 		s.Geometry, s.Nodes = nil, nil
-		if s.Entered == "" && m.last.Way != 0 && turnsBack(&m.last, &s) {
-			s.Entered = fleet.EnteredUTurn
-		}
-		if m.last = s; len(Flags(&s)) > 0 {
+		if len(Flags(&s)) > 0 {
 			m.spans = append(m.spans, s)
 		}
 	}

@@ -44,17 +44,8 @@ func (s *Segment) Edges() []fleet.Span {
 	for i := range s.Path {
 		edges = join(edges, &s.Path[i])
 	}
-	for i := 1; i < len(edges); i++ {
-		if edges[i].Entered == "" && turnsBack(&edges[i-1], &edges[i]) {
-			edges[i].Entered = fleet.EnteredUTurn
-		}
-	}
 	return edges
 }
-
-// turnsBack says that a span goes back over the edge of the one before. A matcher that turns at the very place of an observation has
-// no stretch to flag as turned.
-func turnsBack(a, b *fleet.Span) bool { return a.Way == b.Way && a.From == b.To && a.To == b.From }
 
 // trips gathers whole trips; it holds all of them until the input ends.
 type trips struct {
