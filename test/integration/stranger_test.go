@@ -149,6 +149,9 @@ func (j *judge) take(r *kgo.Record) {
 		return // a further output of the same observation
 	}
 	delete(j.open, source)
+	if len(r.Key) == 0 {
+		return // dead letters without a key, of whatever partition: there is no order among them
+	}
 	key := r.Topic + "\x00" + string(r.Key)
 	if last, ok := j.last[key]; ok && (rev.generation < last.generation || rev.generation == last.generation && rev.offset <= last.offset) {
 		v.Disorder = append(v.Disorder, id)
