@@ -292,14 +292,14 @@ func (r *run) atEnds(ctx context.Context) error {
 	}
 }
 
-// owned waits until every partition has an owner again: a worker that drains before it has noticed its fence ends with an error.
+// owned waits until every old partition has an owner again (the new one gets its first when the clients look at the topic again): a worker that drains before it has noticed its fence ends with an error.
 func (r *run) owned(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, finishBound)
 	defer cancel()
 	for {
 		left := -1
 		err := r.observer.once(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, "SELECT count(*) FROM partition_owner WHERE instance IN ('', 'operator')").Scan(&left)
+			return conn.QueryRow(ctx, "SELECT count(*) FROM partition_owner WHERE instance = 'operator' AND epoch > 1").Scan(&left)
 		})
 		if left == 0 {
 			return nil

@@ -156,7 +156,7 @@ func newPlan(seed uint64, seconds, brokers, mode int) plan {
 	p.Mode = all[mode%len(all)]
 	p.Refuse = r.IntN(4) > 0
 	deck := kindsOf(brokers)
-	if !p.Refuse {
+	if !p.Refuse && seconds >= 60 { // where nothing else moves the group, it looks for new partitions every five minutes only
 		deck = append(deck, addPartitions)
 	}
 	busy := map[string]time.Duration{}

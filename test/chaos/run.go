@@ -23,8 +23,10 @@ import (
 
 // Bounds of a run's parts on a busy machine.
 const (
-	startBound  = 4 * time.Minute
-	finishBound = 200 * time.Second // after the healing, without anything coming out; a worker that is stuck leaves the group after two minutes
+	startBound = 4 * time.Minute
+	// After the healing, without anything coming out: a worker that is stuck leaves the group after two minutes, and a new partition is
+	// looked for every five.
+	finishBound = 400 * time.Second
 	finishMost  = 12 * time.Minute
 	drainBound  = 90 * time.Second
 	readBound   = 3 * time.Minute
