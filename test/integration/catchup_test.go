@@ -29,6 +29,7 @@ func TestCatchUpSurvivesKill(t *testing.T) {
 			j.outputs(t, out, n/10)
 			first.Kill(t)
 			second := j.worker(t, "second", "--mode", mode)
+			second.WaitLine(t, time.Minute, "recovered") // the first may have come to the end before it was killed
 			if v := j.judged(t, 2*time.Minute); !v.Clean() || v.Outputs != n {
 				t.Errorf("after the kill: %s", v)
 			}
