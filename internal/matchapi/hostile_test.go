@@ -141,11 +141,13 @@ func serve(t *testing.T, change func(*matchapi.Config)) (*httptest.Server, *prom
 
 // W4, over real connections: a client that hangs up while it sends gives its place back; one that sends slowly is cut off at the limit.
 func TestConnections(t *testing.T) {
-	s, reg := serve(t, func(c *matchapi.Config) { c.Concurrency, c.Waiting, c.ReadLimit = 1, 0, 100*time.Millisecond })
+	s, reg := serve(t, func(c *matchapi.Config) { c.Concurrency, c.Waiting, c.ReadLimit = 1, 0, time.Minute })
 	hangUp(t, s)
 	for counter(t, reg, "client_gone") == 0 {
 		runtime.Gosched() // the server learns of it in its own time
 	}
+	hangUp(t, s)
+	s, _ = serve(t, func(c *matchapi.Config) { c.Concurrency, c.Waiting, c.ReadLimit = 1, 0, 100*time.Millisecond })
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -181,8 +183,8 @@ func hangUp(t *testing.T, s *httptest.Server) {
 		t.Fatal(err)
 	}
 	cancel()
+	_ = in.CloseWithError(context.Canceled) // the client may wait for its body before it hears that it is to go
 	wg.Wait()
-	_ = in.Close()
 }
 
 // W5: no body crashes the interface, and every answer is JSON with a status that the description has.
