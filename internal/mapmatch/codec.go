@@ -22,12 +22,10 @@ const (
 const crcSize = 4
 
 // encode appends the window as a state: version, graph, configuration, the window, CRC32C.
-func (m *Matcher) encode(dst []byte) []byte { return m.encodeAs(dst, stateVersion) }
-
-func (m *Matcher) encodeAs(dst []byte, version byte) []byte {
+func (m *Matcher) encode(dst []byte) []byte {
 	w := &m.w
 	b := m.buf[:0]
-	b = append(b, version)
+	b = append(b, stateVersion)
 	b = append(b, m.graph[:]...)
 	b = binary.LittleEndian.AppendUint32(b, m.config)
 	b = binary.AppendUvarint(b, uint64(w.seq))
@@ -50,7 +48,7 @@ func (m *Matcher) encodeAs(dst []byte, version byte) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(w.layers)))
 	if len(w.layers) > 0 {
-		b = w.appendLayers(b, base, version)
+		b = w.appendLayers(b, base)
 	}
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 	m.buf = b
@@ -69,7 +67,7 @@ func appendSighting(b []byte, s, base sighting) []byte {
 	return binary.AppendVarint(b, int64(s.heading))
 }
 
-func (w *window) appendLayers(b []byte, base sighting, version byte) []byte {
+func (w *window) appendLayers(b []byte, base sighting) []byte {
 	skips := w.skips
 	for i := range w.layers {
 		l := &w.layers[i]
@@ -89,7 +87,7 @@ func (w *window) appendLayers(b []byte, base sighting, version byte) []byte {
 			b = binary.AppendVarint(b, int64(c.edge)-edge)
 			b = binary.AppendUvarint(b, uint64(c.along))
 			b = binary.AppendUvarint(b, uint64(c.cost))
-			b = c.appendWay(b, version)
+			b = c.appendWay(b)
 			b = binary.AppendUvarint(b, uint64(c.sum))
 			b = binary.AppendUvarint(b, uint64(c.won))
 			edge = int64(c.edge)
@@ -108,15 +106,11 @@ func (w *window) appendLayers(b []byte, base sighting, version byte) []byte {
 }
 
 // appendWay writes how a candidate was reached: over which one before, and, in the low bit, whether turn restrictions remember something.
-func (c *cand) appendWay(b []byte, version byte) []byte {
-	switch {
-	case version <= previousVersion:
-		return binary.AppendVarint(b, int64(c.back))
-	case c.at == roadnet.State(c.edge):
+func (c *cand) appendWay(b []byte) []byte {
+	if c.at == roadnet.State(c.edge) {
 		return binary.AppendUvarint(b, uint64(c.back+1)<<1)
-	default:
-		return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.back+1)<<1|1), uint64(c.at))
 	}
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.back+1)<<1|1), uint64(c.at))
 }
 
 // way reads what appendWay wrote.

@@ -9,14 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// asPrevious writes a state as the oldest version that is read did.
-func asPrevious(t *testing.T, m *Matcher, state []byte) []byte {
+// asPrevious writes a state as an earlier version did, of which there are two.
+func asPrevious(t *testing.T, m *Matcher, state []byte, version byte) []byte {
 	t.Helper()
 	if err := m.decode(state); err != nil {
 		t.Fatal(err)
 	}
 	w := &m.w
-	b := append([]byte{oldestVersion}, m.graph[:]...)
+	b := append([]byte{version}, m.graph[:]...)
 	b = binary.LittleEndian.AppendUint32(b, m.config)
 	b = binary.AppendUvarint(b, uint64(w.seq))
 	flags := uint64(0)
@@ -48,6 +48,9 @@ func asPrevious(t *testing.T, m *Matcher, state []byte) []byte {
 		}
 		b = binary.AppendUvarint(b, uint64(l.n)<<1|bound)
 		b = binary.AppendUvarint(b, uint64(l.inc))
+		if version > oldestVersion {
+			b = binary.AppendUvarint(b, uint64(l.gone))
+		}
 		b = binary.AppendUvarint(b, uint64(l.seen-l.s.at))
 		b = binary.AppendUvarint(b, uint64(l.stood-l.s.at))
 		edge := int64(0)
@@ -56,6 +59,9 @@ func asPrevious(t *testing.T, m *Matcher, state []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(c.along))
 			b = binary.AppendUvarint(b, uint64(c.cost))
 			b = binary.AppendVarint(b, int64(c.back))
+			if version > oldestVersion {
+				b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.sum)), uint64(c.won))
+			}
 			edge = int64(c.edge)
 		}
 		b = binary.AppendUvarint(b, uint64(l.skips))
@@ -68,6 +74,11 @@ func asPrevious(t *testing.T, m *Matcher, state []byte) []byte {
 		}
 		skips = skips[l.skips:]
 	}
+	return sealed(b)
+}
+
+// sealed adds the checksum.
+func sealed(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli()))
 }
 
@@ -87,7 +98,7 @@ func TestM44_PreviousVersionIsRead(t *testing.T) {
 			var state []byte
 			for i, o := range all {
 				if i == at {
-					state = asPrevious(t, mt, state)
+					state = asPrevious(t, mt, state, oldestVersion)
 				}
 				next, got, err := mt.Push(state, o)
 				if err != nil {
@@ -100,7 +111,7 @@ func TestM44_PreviousVersionIsRead(t *testing.T) {
 					t.Fatalf("push %d wrote version %d", i, state[0])
 				}
 			}
-			if _, err := mt.Flush(asPrevious(t, mt, state)); err != nil {
+			if _, err := mt.Flush(asPrevious(t, mt, state, oldestVersion)); err != nil {
 				t.Fatalf("flush of a state of the version before: %v", err)
 			}
 		}
