@@ -49,32 +49,19 @@ func (s *session) holds() int {
 }
 
 // heldByOthers counts what the coordinator has assigned to other members, or is about to; 0: nothing.
-func (s *session) heldByOthers(ctx context.Context) (n int, err error) {
+func (s *session) heldByOthers(ctx context.Context) (int, error) {
 	me, _ := s.client.GroupMetadata()
 	if s.c.cfg.Protocol == ConsumerGroup {
-		groups, err := s.admin.DescribeConsumerGroups(ctx, s.c.cfg.Group)
-		if err != nil {
-			return 0, err
-		}
-		for _, g := range groups {
-			if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-				return 0, g.Err
-			}
-			for i := range g.Members {
-				if m := &g.Members[i]; m.MemberID != me {
-					n += len(m.Assignment) + len(m.TargetAssignment)
-				}
-			}
-		}
-		return n, nil
+		return s.heldInConsumerGroup(ctx, me)
 	}
 	groups, err := s.admin.DescribeGroups(ctx, s.c.cfg.Group)
 	if err != nil {
 		return 0, err
 	}
+	n := 0
 	for _, g := range groups {
-		if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-			return 0, g.Err
+		if err := butMissing(g.Err); err != nil {
+			return 0, err
 		}
 		for i := range g.Members {
 			m := &g.Members[i]
@@ -84,4 +71,31 @@ func (s *session) heldByOthers(ctx context.Context) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+func (s *session) heldInConsumerGroup(ctx context.Context, me string) (int, error) {
+	groups, err := s.admin.DescribeConsumerGroups(ctx, s.c.cfg.Group)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, g := range groups {
+		if err := butMissing(g.Err); err != nil {
+			return 0, err
+		}
+		for i := range g.Members {
+			if m := &g.Members[i]; m.MemberID != me {
+				n += len(m.Assignment) + len(m.TargetAssignment)
+			}
+		}
+	}
+	return n, nil
+}
+
+// butMissing is a group's error, but none for a group that does not exist: nobody has anything in it.
+func butMissing(err error) error {
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil
+	}
+	return err
 }
