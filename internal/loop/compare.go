@@ -45,7 +45,7 @@ func compare(aside bool, further, before, s *step, learnt bool) relation {
 }
 
 func patient(s *step) relation {
-	if s.patent {
+	if s.excused {
 		return repeatsPatiently
 	}
 	return repeats

@@ -29,19 +29,19 @@ type Verdict struct {
 // Limits (L3), chosen on the tuning part of the corpus.
 const (
 	maxPeriod   = 12
-	maxWindow   = 256  // events that are kept to compare with
-	maxKnown    = 4096 // results and words that are known
-	patience    = 3    // periods until a trip
-	morePatient = 8    // the same for what says itself that it waits, or counts as it goes
+	maxWindow   = 2 * maxPeriod // events that are kept to compare with
+	maxKnown    = 4096          // results and words that are known
+	patience    = 3             // periods until a trip
+	morePatient = 8             // the same for what says itself that it waits, or counts as it goes
 )
 
 // Detector watches one session. Its zero value is ready.
 type Detector struct {
-	window []step
-	streak [maxPeriod + 1]int // by period: how many of the last events repeat the ones a period before and learn nothing
-	easy   [maxPeriod + 1]int // of these, those that have a reason to be patient
-	known  memory             // what was learnt: results by their calls, words of texts
-	state  State
+	window  []step
+	streak  [maxPeriod + 1]int // by period: how many of the last events repeat the ones a period before and learn nothing
+	easy    [maxPeriod + 1]int // of these, those that have a reason to be patient
+	known   memory             // what was learnt: results by their calls, words of texts
+	tripped bool
 }
 
 // memory is a bounded set that forgets the oldest.
@@ -77,7 +77,7 @@ func (d *Detector) Step(e Event) Verdict {
 		return d.verdict(1)
 	}
 	s := read(&e)
-	s.patent = s.patent || d.varied(&s)
+	s.excused = s.excused || d.varied(&s)
 	learnt := d.learn(&s)
 	delta := 1.0
 	for p := 1; p <= maxPeriod; p++ {
@@ -88,7 +88,7 @@ func (d *Detector) Step(e Event) Verdict {
 	}
 	d.window = append(d.window, s)
 	if len(d.window) > maxWindow {
-		d.window = slices.Delete(d.window, 0, maxWindow/4)
+		d.window = slices.Delete(d.window, 0, 1)
 	}
 	return d.verdict(delta)
 }
@@ -128,11 +128,11 @@ func (d *Detector) verdict(delta float64) Verdict {
 		}
 		if streak >= (need-1)*p {
 			v.State, v.Streak, v.Period = Tripped, streak, p
-			d.state = Tripped
+			d.tripped = true
 			break
 		}
 	}
-	if d.state == Tripped {
+	if d.tripped {
 		v.State = Tripped
 	}
 	return v

@@ -32,11 +32,11 @@ const (
 
 // step is an event without its noise.
 type step struct {
-	call   side
-	result side
-	kind   resultKind
-	patent bool // says itself that it waits or tries again later
-	text   bool // no tool was called
+	call    side
+	result  side
+	kind    resultKind
+	excused bool // says itself that it waits or tries again later
+	text    bool // no tool was called
 }
 
 // side is the arguments, or the result, or the text of a step.
@@ -69,7 +69,7 @@ func hashOf(parts ...string) uint64 {
 func read(e *Event) step {
 	if e.Tool == "" {
 		c := newCollector("")
-		c.text("", clip(e.Text), true)
+		c.text("", e.Text[:min(len(e.Text), maxBytes)], true)
 		return step{call: c.side(), text: true}
 	}
 	args := newCollector(strings.ToLower(e.Tool))
@@ -83,7 +83,7 @@ func read(e *Event) step {
 	if s.kind == pending && !polls {
 		s.kind = ack
 	}
-	s.patent = s.kind != failing && polls || s.kind == failing && transient(result.plain.String())
+	s.excused = s.kind != failing && polls || s.kind == failing && transient(result.plain.String())
 	return s
 }
 
@@ -101,8 +101,6 @@ func waits(e *Event) bool {
 func transient(plain string) bool {
 	return strings.Contains(plain, "timeout") || strings.Contains(plain, "timed out") || mentions(plain, isTransientWord)
 }
-
-func clip(s string) string { return s[:min(len(s), maxBytes)] }
 
 // collector walks a value and gathers what it says.
 type collector struct {
