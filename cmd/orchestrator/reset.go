@@ -60,7 +60,9 @@ It refuses, with every reason and nothing changed, what would lose or reorder ob
 			case !o.yes:
 				return usagef("partition reset takes every partition away from its owner and begins a new topic generation; add --yes")
 			}
-			return runReset(cmd.Context(), s, &o)
+			return o.onTopics(cmd.Context(), s, func(ctx context.Context, store *pgstore.Store, client *kgo.Client, now topicsNow) error {
+				return runReset(ctx, s, &o, store, client, now)
+			})
 		},
 	}
 	fs := cmd.Flags()
@@ -109,7 +111,8 @@ func readTopics(ctx context.Context, client *kgo.Client, raw, ledger string) (to
 	return now, nil
 }
 
-func runReset(ctx context.Context, s streams, o *resetOptions) error {
+// onTopics opens the database and the brokers for what is done in the light of what the topics are now.
+func (o *operatorOptions) onTopics(ctx context.Context, s streams, do func(context.Context, *pgstore.Store, *kgo.Client, topicsNow) error) error {
 	store, err := o.store(ctx)
 	if err != nil {
 		return err
@@ -126,6 +129,10 @@ func runReset(ctx context.Context, s streams, o *resetOptions) error {
 	if err != nil {
 		return err
 	}
+	return do(ctx, store, client, now)
+}
+
+func runReset(ctx context.Context, s streams, o *resetOptions, store *pgstore.Store, client *kgo.Client, now topicsNow) error {
 	bound, found, err := store.Binding(ctx, o.group, o.raw)
 	if err != nil {
 		return err
@@ -256,7 +263,9 @@ commit that stands prepared is published by the next owner, perhaps a second tim
 			if !accept || !yes {
 				return usagef("what stands prepared may be published twice: add --accept --yes")
 			}
-			return runLedger(cmd.Context(), s, &o)
+			return o.onTopics(cmd.Context(), s, func(ctx context.Context, store *pgstore.Store, _ *kgo.Client, now topicsNow) error {
+				return runLedger(ctx, s, &o, store, now)
+			})
 		},
 	}
 	fs := cmd.Flags()
@@ -266,23 +275,7 @@ commit that stands prepared is published by the next owner, perhaps a second tim
 	return cmd
 }
 
-func runLedger(ctx context.Context, s streams, o *operatorOptions) error {
-	store, err := o.store(ctx)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	client, err := o.client(s)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, 3*brokerWait)
-	defer cancel()
-	now, err := readTopics(ctx, client, o.raw, publish.Topics{Prefix: o.prefix}.Ledger())
-	if err != nil {
-		return err
-	}
+func runLedger(ctx context.Context, s streams, o *operatorOptions, store *pgstore.Store, now topicsNow) error {
 	prepared, err := store.AcceptLedger(ctx, o.group, o.raw, now.ledger.ID, now.ledgerFrom)
 	if err != nil {
 		return err
