@@ -103,7 +103,8 @@ bench-matching: ## ours beside Valhalla, OSRM and GraphHopper: make bench-matchi
 
 .PHONY: bench-import
 bench-import: ## time and memory of graph build: Delaware, the maps of MILEPOST_DATA, 20 Delawares
-	$(GO) run ./bench/imports
+	$(GO) build -buildvcs=true -o bin/bench-import ./bench/imports
+	bin/bench-import
 
 .PHONY: cover
 cover: ## coverage of the unit tests: bin/cover.html

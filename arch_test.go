@@ -89,9 +89,10 @@ func table() []row {
 		{adapter, "internal/audit", []string{"internal/stream"}, []string{"github.com/twmb/franz-go"}, "judges outputs from their headers alone, as a stranger would"},
 		{adapter, "internal/devstack", nil, []string{"github.com/twmb/franz-go", "github.com/jackc/pgx/v5", "github.com/fergusstrange/embedded-postgres", "net", "net/http", "os", "os/exec", "os/user", "log/slog", "crypto/rand", "syscall"}, "Kafka, Postgres and a road map on this machine, for dev and tests"},
 		{adapter, "migrations", nil, nil, "the SQL migrations, embedded"},
+		{adapter, "bench/machine", nil, []string{"os"}, "where and from what commit a benchmark was run"},
 		{wiring, "cmd/orchestrator", []string{"internal/*"}, []string{"*"}, "verbs, configuration tree, constructor graph, signals"},
-		{wiring, "bench/matching", []string{"internal/*"}, []string{"*"}, "the matcher beside Valhalla, OSRM and GraphHopper on the same traces"},
-		{wiring, "bench/imports", nil, []string{"*"}, "what it takes to make a graph file of a road map"},
+		{wiring, "bench/matching", []string{"bench/machine", "internal/*"}, []string{"*"}, "the matcher beside Valhalla, OSRM and GraphHopper on the same traces"},
+		{wiring, "bench/imports", []string{"bench/machine"}, []string{"*"}, "what it takes to make a graph file of a road map"},
 	}
 }
 

@@ -11,12 +11,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"milepost/bench/machine"
 )
 
 func main() {
@@ -66,7 +67,7 @@ func command(ctx context.Context, args []string) error {
 	if err := run(ctx, nil, "go", "build", "-o", program, "./cmd/orchestrator"); err != nil {
 		return err
 	}
-	before := load()
+	before := machine.Load()
 	maps, err := listMaps(ctx, *data)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func command(ctx context.Context, args []string) error {
 		fmt.Fprintf(os.Stderr, "%-40s %9d edges, %6.2f s of a core, %7.1f MB at most\n", b.name, b.graph.Edges, b.cpu.Seconds(), mega(b.peakRSS))
 		rows = append(rows, b)
 	}
-	return os.WriteFile(filepath.Join(*docs, "import-bench.md"), []byte(page(ctx, rows, before)), 0o644)
+	return os.WriteFile(filepath.Join(*docs, "import-bench.md"), []byte(page(rows, before)), 0o644)
 }
 
 // listMaps is Delaware, and what the folder of maps holds.
@@ -152,7 +153,7 @@ func run(ctx context.Context, env []string, name string, args ...string) error {
 	return nil
 }
 
-func page(ctx context.Context, rows []built, before string) string {
+func page(rows []built, before string) string {
 	var b strings.Builder
 	b.WriteString(`# Importing maps
 
@@ -178,39 +179,9 @@ the size of a country; ` + "`TestImportMany`" + ` makes them, each with ids and 
 	if len(slow) > 0 {
 		verdict = "Not met: more than a minute of a core for " + strings.Join(slow, ", ") + "."
 	}
-	fmt.Fprintf(&b, "\n%s Measured %s at commit %s on %d cores, %s, %s; load average %s before, %s after.\n",
-		verdict, time.Now().UTC().Format("2006-01-02 15:04 UTC"), revision(ctx), runtime.NumCPU(), processor(), runtime.Version(), before, load())
+	fmt.Fprintf(&b, "\n%s Measured %s at commit %s on %s; load average %s before, %s after.\n",
+		verdict, time.Now().UTC().Format("2006-01-02 15:04 UTC"), machine.Revision(), machine.Describe(), before, machine.Load())
 	return b.String()
 }
 
 func mega(n int64) float64 { return float64(n) / 1e6 }
-
-func processor() string {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown processor"
-	}
-	for line := range strings.SplitSeq(string(b), "\n") {
-		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-			return strings.TrimSpace(v)
-		}
-	}
-	return "unknown processor"
-}
-
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	fields := strings.Fields(string(b))
-	return strings.Join(fields[:min(3, len(fields))], " ")
-}
-
-func revision(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
-}

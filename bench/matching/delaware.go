@@ -36,6 +36,19 @@ func importMap(ctx context.Context, path string) (*roadnet.Graph, error) {
 	return roadnet.Import(ctx, f, filepath.Base(path), roadnet.ImportOptions{Contraflow: true})
 }
 
+// overDelaware gives a set the map of Delaware, and opens it.
+func (s *set) overDelaware(ctx context.Context) (*roadnet.Graph, *yardstick, error) {
+	var err error
+	if s.mapFile, err = delawareMap(ctx); err != nil {
+		return nil, nil, err
+	}
+	g, err := importMap(ctx, s.mapFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g, newYardstick(g), nil
+}
+
 const (
 	trafficVehicles = 60
 	trafficSeconds  = 1200
@@ -49,11 +62,7 @@ func trafficSet(ctx context.Context) (*set, error) {
 		about: fmt.Sprintf("%d vehicles of `internal/traffic` for %d s over all of Delaware, seed %d, thinned to a step. They turn at random at junctions, by the rules, so that no shortest way helps at long steps. The map comes with a Go module: anybody can run this.",
 			trafficVehicles, trafficSeconds, trafficSeed),
 	}
-	var err error
-	if s.mapFile, err = delawareMap(ctx); err != nil {
-		return nil, err
-	}
-	g, err := importMap(ctx, s.mapFile)
+	g, y, err := s.overDelaware(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +70,6 @@ func trafficSet(ctx context.Context) (*set, error) {
 	if err != nil {
 		return nil, err
 	}
-	y := newYardstick(g)
 	var drives []drive
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	for i := range fleet.Vehicles() {
@@ -86,15 +94,10 @@ func delawareSet(ctx context.Context, folder string) (*set, error) {
 		about: "Simulated drives that nothing was tuned on but the price of slow roads: quickest ways by the turn rules, AR(1) drift of 3 to 9 m, stops, 0.3 % wild positions; seeds 5, 6 and 7 (docs/matcher.md).",
 		goals: []goal{{1, .9}, {10, 1.2}, {60, 3.7}},
 	}
-	var err error
-	if s.mapFile, err = delawareMap(ctx); err != nil {
-		return nil, err
-	}
-	g, err := importMap(ctx, s.mapFile)
+	_, y, err := s.overDelaware(ctx)
 	if err != nil {
 		return nil, err
 	}
-	y := newYardstick(g)
 	for _, b := range []struct {
 		name  string
 		stepS float64

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -86,6 +87,30 @@ func launch(cmd *exec.Cmd, log string) (*child, error) {
 	return c, nil
 }
 
+// talker is a process that is spoken to over its standard input and output.
+type talker struct {
+	*child
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// launchTalker starts a program that answers; what it complains of goes to a log.
+func launchTalker(cmd *exec.Cmd, log string) (*talker, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c, err := launch(cmd, log)
+	if err != nil {
+		return nil, err
+	}
+	return &talker{child: c, in: in, out: bufio.NewReaderSize(out, 1<<20)}, nil
+}
+
 func (c *child) stop() {
 	_ = c.cmd.Process.Kill() // it may have ended already
 	<-c.done
@@ -147,9 +172,8 @@ func freePort(ctx context.Context) (int, error) {
 
 // ours is this project's matcher, in a process of its own.
 type ours struct {
-	*child
-	in      *json.Encoder
-	out     *bufio.Reader
+	*talker
+	ask     *json.Encoder // to in
 	tellLag bool
 }
 
@@ -158,22 +182,14 @@ func startOurs(ctx context.Context, mapFile, work string) (*ours, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "serve", mapFile)
-	in, err := cmd.StdinPipe()
+	log := filepath.Join(work, "ours.log")
+	t, err := launchTalker(exec.CommandContext(ctx, self, "serve", mapFile), log)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c, err := launch(cmd, filepath.Join(work, "ours.log"))
-	if err != nil {
-		return nil, err
-	}
-	o := &ours{child: c, in: json.NewEncoder(in), out: bufio.NewReaderSize(out, 1<<20)}
+	o := &ours{talker: t, ask: json.NewEncoder(t.in)}
 	if _, err := o.out.ReadString('\n'); err != nil { // ready
-		return nil, fmt.Errorf("our own server did not start, see %s: %w", filepath.Join(work, "ours.log"), err)
+		return nil, fmt.Errorf("our own server did not start, see %s: %w", log, err)
 	}
 	return o, nil
 }
@@ -189,7 +205,7 @@ func (o *ours) match(_ context.Context, setting string, obs []mapmatch.Observati
 		}
 		req.Points = append(req.Points, p)
 	}
-	if err := o.in.Encode(req); err != nil {
+	if err := o.ask.Encode(req); err != nil {
 		return answer{}, err
 	}
 	line, err := o.out.ReadBytes('\n')

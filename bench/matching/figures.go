@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
+
+	"milepost/bench/machine"
 )
 
 // figures is what one run says of one set: a file beside the page.
@@ -82,54 +81,12 @@ type lagNote struct {
 func newFigures(s *set) *figures {
 	f := &figures{
 		Set: s.name, Title: s.title, About: s.about, Date: time.Now().UTC().Format("2006-01-02 15:04 UTC"),
-		Machine: machine(), LoadBefore: load(), Revision: revision(),
+		Machine: machine.Describe(), LoadBefore: machine.Load(), Revision: machine.Revision(),
 	}
 	for _, g := range s.goals {
 		f.Goals = append(f.Goals, goalNote{StepS: g.stepS, MismatchPct: g.mismatchPct})
 	}
 	return f
-}
-
-// machine names the processor and how many cores there are.
-func machine() string {
-	name := "unknown processor"
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.SplitSeq(string(b), "\n") {
-			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
-				name = strings.TrimSpace(v)
-				break
-			}
-		}
-	}
-	return fmt.Sprintf("%d cores, %s, %s", runtime.NumCPU(), name, runtime.Version())
-}
-
-// load is the machine's load average.
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	fields := strings.Fields(string(b))
-	return strings.Join(fields[:min(3, len(fields))], " ")
-}
-
-// revision is the commit that this program was built from, as the go command stamped it.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	at, changed := "unknown", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			at = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = " with changes"
-		}
-	}
-	return at + changed
 }
 
 func (f *figures) write(folder string) error {

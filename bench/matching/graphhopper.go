@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,32 +15,21 @@ import (
 )
 
 // graphhopper is LineServer.java: a line a drive.
-type graphhopper struct {
-	*child
-	in  io.Writer
-	out *bufio.Reader
-}
+type graphhopper struct{ *talker }
 
 // startGraphHopper imports a map, once, and waits for drives.
 func startGraphHopper(ctx context.Context, p peers, mapFile, work string) (*graphhopper, error) {
 	cmd := exec.CommandContext(ctx, "java", "-XX:ActiveProcessorCount=1", "-Xmx3g", "-cp", p.graphHopperClasses(), "LineServer", mapFile, filepath.Join(work, "graphhopper"))
-	in, err := cmd.StdinPipe()
+	log := filepath.Join(work, "graphhopper.log")
+	t, err := launchTalker(cmd, log)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c, err := launch(cmd, filepath.Join(work, "graphhopper.log"))
-	if err != nil {
-		return nil, err
-	}
-	g := &graphhopper{child: c, in: in, out: bufio.NewReaderSize(out, 1<<20)}
+	g := &graphhopper{talker: t}
 	for {
 		line, err := g.out.ReadString('\n')
 		if err != nil {
-			return nil, fmt.Errorf("GraphHopper did not start, see %s: %w", filepath.Join(work, "graphhopper.log"), err)
+			return nil, fmt.Errorf("GraphHopper did not start, see %s: %w", log, err)
 		}
 		if strings.TrimSpace(line) == "ready" {
 			return g, nil

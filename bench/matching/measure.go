@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"milepost/bench/machine"
 	"milepost/internal/mapmatch/matchtest"
 )
 
@@ -94,7 +95,7 @@ func (b *bench) set(ctx context.Context, s *set) (*figures, error) {
 		}
 		f.Rows = append(f.Rows, rows...)
 	}
-	f.LoadAfter = load()
+	f.LoadAfter = machine.Load()
 	return f, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"milepost/bench/machine"
 	"milepost/internal/mapmatch"
 )
 
@@ -59,7 +60,7 @@ func pushes(data string, log io.Writer) (*figures, error) {
 		fmt.Fprintf(log, "%4g s: %8.0f points/s of a core (goal %.0f), push p50 %.1f µs, p99 %.1f µs, most %.0f µs\n", r.StepS, r.PointsPerCore, r.GoalPerCore, r.P50US, r.P99US, r.MaxUS)
 		f.Pushes = append(f.Pushes, r)
 	}
-	f.LoadAfter = load()
+	f.LoadAfter = machine.Load()
 	return f, nil
 }
 
