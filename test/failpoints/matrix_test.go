@@ -70,7 +70,7 @@ func (c cell) run(t *testing.T, results *board) {
 	t.Helper()
 	const patience = 90 * time.Second // the machine may be busy with other cells
 	began := time.Now()
-	j := shared.stand.NewJob(t, shared.program, 2)
+	j := shared.Stand.NewJob(t, shared.Program, 2)
 	load := &stand.Load{Keys: 24, Rate: 200, Busy: 800 * time.Millisecond, Quiet: 2200 * time.Millisecond}
 	if c.point == "promoted" {
 		// A key whose next observation comes soon is promoted by its next prepare: here many keys are seldom seen.

@@ -18,7 +18,7 @@ import (
 func TestNoTransactionWaitsForASolver(t *testing.T) {
 	t.Parallel()
 	const solving = 5 * time.Second
-	j := shared.stand.NewJob(t, shared.program, 2)
+	j := shared.Stand.NewJob(t, shared.Program, 2)
 	// The first transaction stays open for a while, so that it can be seen.
 	w := j.Worker("worker", []string{"FAILPOINT=offsets-added=hang"}, "--session-timeout", session.String(), "--counter-solve-time", solving.String())
 	w.WaitLine(time.Minute, "recovered")

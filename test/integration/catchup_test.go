@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/test/stand"
 )
 
 var backlog = flag.Int("backlog", 0, "positions of the vehicle whose catching up TestCatchUpThroughput measures; 0: none")
@@ -25,15 +27,15 @@ func TestCatchUpSurvivesKill(t *testing.T) {
 			out := j.stack.Client(t, kgo.ConsumeTopics(j.prefix+".matched"), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 				kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 			first := j.worker(t, "first", "--mode", mode)
-			first.WaitLine(t, time.Minute, "recovered")
+			first.WaitLine(time.Minute, "recovered")
 			j.outputs(t, out, n/10)
-			first.Kill(t)
+			first.Kill()
 			second := j.worker(t, "second", "--mode", mode)
-			second.WaitLine(t, time.Minute, "recovered") // the first may have come to the end before it was killed
+			second.WaitLine(time.Minute, "recovered") // the first may have come to the end before it was killed
 			if v := j.judged(t, 2*time.Minute); !v.Clean() || v.Outputs != n {
 				t.Errorf("after the kill: %s", v)
 			}
-			if code := second.Terminate(t, 30*time.Second); code != 0 {
+			if code := second.Terminate(30 * time.Second); code != 0 {
 				t.Errorf("drain: exit code %d", code)
 			}
 			if left := j.preparedLeft(t); left != 0 {
@@ -63,7 +65,7 @@ func TestCatchUpThroughput(t *testing.T) {
 			j.outputs(t, out, left)
 			took := time.Since(began)
 			t.Logf("%s, up to %d a commit: %d positions in %s, %.0f a second", mode, run, left, took.Round(time.Millisecond), float64(left)/took.Seconds())
-			if code := w.Terminate(t, 30*time.Second); code != 0 {
+			if code := w.Terminate(30 * time.Second); code != 0 {
 				t.Errorf("drain: exit code %d", code)
 			}
 		}
@@ -84,7 +86,7 @@ func (j *job) behind(t *testing.T, n int) {
 // outputs waits until so many more outputs are there, and gives how many came: more may come with the last of them.
 func (j *job) outputs(t *testing.T, out *kgo.Client, n int) (got int) {
 	t.Helper()
-	ctx := limit(t, 5*time.Minute)
+	ctx := stand.Limit(t, 5*time.Minute)
 	for got < n {
 		fetches := out.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
@@ -98,7 +100,7 @@ func (j *job) outputs(t *testing.T, out *kgo.Client, n int) (got int) {
 // ledgerPositions is how many positions of the ledger were ever taken: a record and a marker a transaction.
 func (j *job) ledgerPositions(t *testing.T) int64 {
 	t.Helper()
-	ends, err := kadm.NewClient(j.client).ListEndOffsets(limit(t, time.Minute), j.prefix+".ledger")
+	ends, err := kadm.NewClient(j.client).ListEndOffsets(stand.Limit(t, time.Minute), j.prefix+".ledger")
 	must(t, err)
 	var sum int64
 	ends.Each(func(o kadm.ListedOffset) { sum += o.Offset })

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/test/stand"
 )
 
 // TestJudgeSeesFaults: the stranger that judges every run here finds what is
@@ -18,7 +20,7 @@ import (
 // transaction wrote.
 func TestJudgeSeesFaults(t *testing.T) {
 	s := useStack(t)
-	ctx := limit(t, time.Minute)
+	ctx := stand.Limit(t, time.Minute)
 	raw, prefix, _ := s.NewNames(t, 1)
 	matched := prefix + ".matched"
 	s.NewTopic(t, matched, 1)
@@ -96,19 +98,19 @@ func TestServersBreakAndComeBack(t *testing.T) {
 		use    func(context.Context) error
 	}{{"broker", s.Broker, broker}, {"database", s.Database, database}} {
 		t.Run(c.name, func(t *testing.T) {
-			must(t, c.use(limit(t, 20*time.Second)))
+			must(t, c.use(stand.Limit(t, 20*time.Second)))
 			must(t, c.server.Pause())
-			if err := c.use(limit(t, 2*time.Second)); err == nil {
+			if err := c.use(stand.Limit(t, 2*time.Second)); err == nil {
 				t.Error("it answers while paused")
 			}
 			must(t, c.server.Resume())
-			must(t, c.use(limit(t, 20*time.Second)))
+			must(t, c.use(stand.Limit(t, 20*time.Second)))
 			must(t, c.server.Kill())
-			if err := c.use(limit(t, 2*time.Second)); err == nil {
+			if err := c.use(stand.Limit(t, 2*time.Second)); err == nil {
 				t.Error("it answers after a kill")
 			}
-			must(t, c.server.Restart(limit(t, 90*time.Second)))
-			eventually(t, 30*time.Second, "use it again", func() error { return c.use(limit(t, 5*time.Second)) })
+			must(t, c.server.Restart(stand.Limit(t, 90*time.Second)))
+			stand.Eventually(t, 30*time.Second, "use it again", func(context.Context) error { return c.use(stand.Limit(t, 5*time.Second)) })
 		})
 	}
 }
@@ -122,9 +124,9 @@ func must(t *testing.T, err error) {
 
 // TestBuildRuns: the program builds as released and says what it is.
 func TestBuildRuns(t *testing.T) {
-	p := StartProcess(t, "version", BuildOrchestrator(t), "version")
-	if code := p.Wait(t, 20*time.Second); code != 0 {
+	p := stand.Run(t, "version", BuildOrchestrator(t), nil, "version")
+	if code := p.Wait(20 * time.Second); code != 0 {
 		t.Errorf("version exits %d", code)
 	}
-	p.WaitLine(t, time.Second, "")
+	p.WaitLine(time.Second, "")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"milepost/internal/stream"
+	"milepost/test/stand"
 )
 
 // hostileRecords are records that nobody should write, with the reason that each one's dead letter must give.
@@ -52,7 +53,7 @@ func hostileRecords() map[string]*kgo.Record {
 func TestHostileInput(t *testing.T) {
 	j := newJob(t, useStack(t), 20)
 	w := j.worker(t, "worker")
-	w.WaitLine(t, time.Minute, "recovered")
+	w.WaitLine(time.Minute, "recovered")
 	want := map[string]int{}
 	hostile := hostileRecords()
 	bombs := j.stack.Client(t, kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(200<<20), kgo.BrokerMaxWriteBytes(400<<20),
@@ -95,10 +96,10 @@ func TestHostileInput(t *testing.T) {
 	if most := peakMemory(t, w); most > 1<<30 {
 		t.Errorf("the worker held %d MiB at its most", most>>20)
 	}
-	if n := w.Lines("quarantined"); n != 0 {
+	if n := len(w.Lines("quarantined")); n != 0 {
 		t.Errorf("%d keys were quarantined", n)
 	}
-	if code := w.Terminate(t, 40*time.Second); code != 0 {
+	if code := w.Terminate(40 * time.Second); code != 0 {
 		t.Errorf("drain: exit code %d", code)
 	}
 }
@@ -108,7 +109,7 @@ func (j *job) deadReasons(t *testing.T, want map[string]int) map[string]int {
 	t.Helper()
 	cl := j.stack.Client(t, kgo.ConsumeTopics(j.prefix+".dead-letter"), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	got := map[string]int{}
-	ctx := limit(t, time.Minute)
+	ctx := stand.Limit(t, time.Minute)
 	for !maps.Equal(got, want) && ctx.Err() == nil {
 		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
 			for _, h := range r.Headers {
@@ -122,9 +123,9 @@ func (j *job) deadReasons(t *testing.T, want map[string]int) map[string]int {
 }
 
 // peakMemory is the most that a process has held so far, in bytes.
-func peakMemory(t *testing.T, p *Process) int64 {
+func peakMemory(t *testing.T, p *stand.Process) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		t.Logf("memory is not measured: %v", err)
 		return 0

@@ -19,6 +19,7 @@ import (
 	"milepost/internal/mapmatch"
 	"milepost/internal/roadnet"
 	"milepost/internal/traffic"
+	"milepost/test/stand"
 )
 
 // job is the main job on the stack: topics, a database, a fleet, workers.
@@ -44,8 +45,8 @@ func newJob(t *testing.T, s *Stack, vehicles int) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	migrate := StartProcess(t, "migrate", j.program, "migrate", "up", "--dsn", j.dsn)
-	if code := migrate.Wait(t, time.Minute); code != 0 {
+	migrate := stand.Run(t, "migrate", j.program, nil, "migrate", "up", "--dsn", j.dsn)
+	if code := migrate.Wait(time.Minute); code != 0 {
 		t.Fatalf("migrate up: exit code %d", code)
 	}
 	return j
@@ -62,13 +63,13 @@ func importMap(t *testing.T, path string) *roadnet.Graph {
 }
 
 // worker starts an orchestrator of the job.
-func (j *job) worker(t *testing.T, name string, more ...string) *Process {
+func (j *job) worker(t *testing.T, name string, more ...string) *stand.Process {
 	t.Helper()
 	args := append([]string{
 		"run", "--brokers", strings.Join(j.stack.Brokers, ","), "--dsn", j.dsn, "--group", j.group, "--raw", j.raw, "--prefix", j.prefix,
 		"--topics", "create", "--listen", "127.0.0.1:0", "--log", "json", "--session-timeout", "6s",
 	}, j.territory()...)
-	return StartProcess(t, name, j.program, append(args, more...)...)
+	return stand.Run(t, name, j.program, nil, append(args, more...)...)
 }
 
 // territory is what a process of the job serves.
@@ -123,7 +124,7 @@ func (j *job) judged(t *testing.T, d time.Duration) Verdict {
 func (j *job) judgedBy(t *testing.T, d time.Duration, judge func(*testing.T, *Stack, string, ...string) Verdict) Verdict {
 	t.Helper()
 	var v Verdict
-	eventually(t, d, "every observation has an output", func() error {
+	stand.Eventually(t, d, "every observation has an output", func(context.Context) error {
 		v = judge(t, j.stack, j.raw, j.prefix+".matched", j.prefix+".dead-letter")
 		if len(v.Lost) > 0 {
 			return fmt.Errorf("%s", v)
@@ -173,12 +174,12 @@ func survivesKill(t *testing.T, seconds int, repeats bool, flags ...string) {
 	}
 	j := newJob(t, useStack(t), 200)
 	first, second := j.worker(t, "first", flags...), j.worker(t, "second", flags...)
-	first.WaitLine(t, time.Minute, "recovered")
-	second.WaitLine(t, time.Minute, "recovered")
+	first.WaitLine(time.Minute, "recovered")
+	second.WaitLine(time.Minute, "recovered")
 	j.drive(t, seconds, func(s int) {
 		switch s {
 		case seconds / 2:
-			first.Kill(t)
+			first.Kill()
 		case seconds/2 + 1:
 			first = j.worker(t, "first again", flags...)
 		}
@@ -191,8 +192,8 @@ func survivesKill(t *testing.T, seconds int, repeats bool, flags ...string) {
 		}
 	}
 	clean("after the kill")
-	for _, p := range []*Process{first, second} {
-		if code := p.Terminate(t, 30*time.Second); code != 0 {
+	for _, p := range []*stand.Process{first, second} {
+		if code := p.Terminate(30 * time.Second); code != 0 {
 			t.Errorf("drain: exit code %d", code)
 		}
 	}
@@ -207,7 +208,7 @@ func TestMainJobSurvivesOutages(t *testing.T) {
 	s := breakable(t)
 	j := newJob(t, s, 100)
 	w := j.worker(t, "worker")
-	w.WaitLine(t, time.Minute, "recovered")
+	w.WaitLine(time.Minute, "recovered")
 	j.drive(t, 24, func(second int) {
 		switch second {
 		case 4:
@@ -223,7 +224,7 @@ func TestMainJobSurvivesOutages(t *testing.T) {
 	if v := j.judged(t, 2*time.Minute); !v.Clean() {
 		t.Errorf("after the outages: %s", v)
 	}
-	if code := w.Terminate(t, 40*time.Second); code != 0 {
+	if code := w.Terminate(40 * time.Second); code != 0 {
 		t.Errorf("drain: exit code %d", code)
 	}
 	if n := j.preparedLeft(t); n != 0 {
@@ -237,17 +238,17 @@ func TestStartWaitsForStores(t *testing.T) {
 	j := newJob(t, s, 10)
 	must(t, s.Database.Kill())
 	w := j.worker(t, "worker")
-	w.WaitLine(t, 30*time.Second, "waiting for the database")
+	w.WaitLine(30*time.Second, "waiting for the database")
 	must(t, s.Broker.Kill())
 	must(t, s.Database.Restart(t.Context()))
-	w.WaitLine(t, 30*time.Second, "waiting for the brokers")
+	w.WaitLine(30*time.Second, "waiting for the brokers")
 	must(t, s.Broker.Restart(t.Context()))
-	w.WaitLine(t, time.Minute, "recovered")
+	w.WaitLine(time.Minute, "recovered")
 	j.drive(t, 2, nil)
 	if v := j.judged(t, time.Minute); !v.Clean() {
 		t.Errorf("verdict: %s", v)
 	}
-	if code := w.Terminate(t, 30*time.Second); code != 0 {
+	if code := w.Terminate(30 * time.Second); code != 0 {
 		t.Errorf("drain: exit code %d", code)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"milepost/test/stand"
 )
 
 // regions is a catalog of the north of Delaware and of all else, with a version, the north's lanes and the else's part of the map.
@@ -50,18 +52,18 @@ func TestHangupReloadsCatalog(t *testing.T) {
 	j := newJob(t, useStack(t), 60)
 	j.regions(t, 1, 3, "[-76, 38.3, -74.8, 40]")
 	w := j.worker(t, "worker", "--solver", "remote", "--solver-secret", "shared")
-	w.WaitLine(t, 2*time.Minute, "recovered")
+	w.WaitLine(2*time.Minute, "recovered")
 	north, rest := j.matcher(t, "north", "--region", "north"), j.matcher(t, "rest", "--region", "rest")
-	all := []*Process{north, rest, w}
+	all := []*stand.Process{north, rest, w}
 	reload := func(says string) {
 		t.Helper()
 		for _, p := range all {
-			p.Signal(t, syscall.SIGHUP)
-			p.WaitLine(t, 2*time.Minute, says)
+			p.Signal(syscall.SIGHUP)
+			p.WaitLine(2*time.Minute, says)
 		}
 	}
-	north.WaitLine(t, 2*time.Minute, `"msg":"matcher"`)
-	rest.WaitLine(t, 2*time.Minute, `"msg":"matcher"`)
+	north.WaitLine(2*time.Minute, `"msg":"matcher"`)
+	rest.WaitLine(2*time.Minute, `"msg":"matcher"`)
 	j.drive(t, 8, func(second int) {
 		switch second {
 		case 2:
@@ -80,8 +82,8 @@ func TestHangupReloadsCatalog(t *testing.T) {
 	if err != nil || len(topics[topic].Partitions) != 5 {
 		t.Errorf("requests of region north have %d partitions, %v, want 5", len(topics[topic].Partitions), err)
 	}
-	for _, p := range []*Process{w, north, rest} {
-		if code := p.Terminate(t, 40*time.Second); code != 0 {
+	for _, p := range []*stand.Process{w, north, rest} {
+		if code := p.Terminate(40 * time.Second); code != 0 {
 			t.Errorf("drain: exit code %d", code)
 		}
 	}
@@ -93,9 +95,9 @@ func TestHangupBeforeTheStart(t *testing.T) {
 	j.regions(t, 1, 3, "[-76, 39.3, -75, 40]")
 	j.dsn = "postgres://nobody@127.0.0.1:1/none?sslmode=disable" // nothing listens there
 	w := j.worker(t, "worker")
-	w.WaitLine(t, 2*time.Minute, "waiting for the database")
-	w.Signal(t, syscall.SIGHUP)
-	if code := w.Terminate(t, 30*time.Second); code != 0 {
+	w.WaitLine(2*time.Minute, "waiting for the database")
+	w.Signal(syscall.SIGHUP)
+	if code := w.Terminate(30 * time.Second); code != 0 {
 		t.Errorf("exit code %d, want 0: the signal of before must not have ended it", code)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/test/stand"
 )
 
 // Stack is a Kafka broker and a Postgres server that the tests of this package
@@ -123,7 +125,7 @@ func breakable(t *testing.T) *Stack {
 // NewDatabase makes an empty database for one test and returns its URL.
 func (s *Stack) NewDatabase(t *testing.T) string {
 	t.Helper()
-	ctx := limit(t, 30*time.Second)
+	ctx := stand.Limit(t, 30*time.Second)
 	name := "it_" + strings.ToLower(rand.Text()[:12])
 	conn, err := pgx.Connect(ctx, s.DSN)
 	if err != nil {
@@ -156,7 +158,7 @@ func (s *Stack) NewNames(t *testing.T, partitions int32) (raw, prefix, group str
 // NewTopic makes a topic.
 func (s *Stack) NewTopic(t *testing.T, name string, partitions int32) {
 	t.Helper()
-	_, err := kadm.NewClient(s.Client(t)).CreateTopic(limit(t, 30*time.Second), partitions, max(s.Replicas, 1), nil, name)
+	_, err := kadm.NewClient(s.Client(t)).CreateTopic(stand.Limit(t, 30*time.Second), partitions, max(s.Replicas, 1), nil, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,33 +175,4 @@ func (s *Stack) Client(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 	t.Cleanup(client.Close)
 
 	return client
-}
-
-// limit is a context that ends with the test or after d.
-func limit(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-
-	return ctx
-}
-
-// eventually waits until probe returns nil, and fails the test with its last
-// error when that takes longer than d.
-func eventually(t *testing.T, d time.Duration, what string, probe func() error) {
-	t.Helper()
-	ctx := limit(t, d)
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := probe()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, d, err)
-		case <-ticker.C:
-		}
-	}
 }

@@ -3,7 +3,6 @@
 package integration_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -14,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"milepost/test/stand"
 )
 
 // Verdict is what a stranger can say about an output topic who knows Kafka and
@@ -65,10 +65,10 @@ func JudgeDropping(t *testing.T, s *Stack, raw string, outputs ...string) Verdic
 func judgeTopics(t *testing.T, s *Stack, j *judge, outputs []string) Verdict {
 	t.Helper()
 	raw := j.raw
-	ctx := limit(t, 2*time.Minute)
+	ctx := stand.Limit(t, 2*time.Minute)
 	var v Verdict
 	open := map[string]bool{} // <partition>/<offset> of raw records without an output
-	err := readAll(ctx, s.Brokers, raw, kgo.ReadUncommitted(), func(r *kgo.Record) {
+	err := stand.ReadTopic(ctx, s.Brokers, raw, kgo.ReadUncommitted(), func(r *kgo.Record) {
 		v.Raw++
 		open[fmt.Sprintf("%d/%d", r.Partition, r.Offset)] = true
 	})
@@ -77,7 +77,7 @@ func judgeTopics(t *testing.T, s *Stack, j *judge, outputs []string) Verdict {
 	}
 	j.known, j.open, j.ids, j.last, j.verdict = maps.Clone(open), open, map[string]bool{}, map[string]revision{}, &v
 	for _, topic := range outputs {
-		if err := readAll(ctx, s.Brokers, topic, kgo.ReadCommitted(), j.take); err != nil {
+		if err := stand.ReadTopic(ctx, s.Brokers, topic, kgo.ReadCommitted(), j.take); err != nil {
 			t.Fatalf("read %s: %v", topic, err)
 		}
 	}
@@ -120,7 +120,7 @@ func (j *judge) copyOf(r *kgo.Record, id string) bool {
 func (j *judge) take(r *kgo.Record) {
 	v := j.verdict
 	v.Outputs++
-	id, subject := header(r, "ce_id"), header(r, "ce_subject")
+	id, subject := stand.Header(r, "ce_id"), stand.Header(r, "ce_subject")
 	if j.copyOf(r, id) {
 		v.Dropped++
 
@@ -128,7 +128,7 @@ func (j *judge) take(r *kgo.Record) {
 	}
 	// <raw topic>/<topic generation>/<partition>/<offset>/<index>
 	parts := strings.Split(strings.TrimPrefix(id, j.raw+"/"), "/")
-	rev, err := parseRevision(header(r, "ce_revision"))
+	rev, err := parseRevision(stand.Header(r, "ce_revision"))
 	if err != nil || len(parts) != 4 || !strings.HasPrefix(id, j.raw+"/") {
 		v.Bad = append(v.Bad, id)
 
@@ -171,67 +171,4 @@ func parseRevision(s string) (revision, error) {
 	o, err := strconv.ParseInt(offset, 10, 64)
 
 	return revision{g, o}, err
-}
-
-func header(r *kgo.Record, name string) string {
-	for _, h := range r.Headers {
-		if h.Key == name {
-			return string(h.Value)
-		}
-	}
-
-	return ""
-}
-
-// readAll reads a topic from its start to the ends it has now. With
-// read_committed an end is the last stable offset, and it may be a marker: the
-// client's position says how far it is.
-func readAll(ctx context.Context, brokers []string, topic string, level kgo.IsolationLevel, take func(*kgo.Record)) error {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(level),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords(), kgo.AlwaysRetryEOF(),
-	)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	list := admin.ListEndOffsets
-	if level == kgo.ReadCommitted() {
-		list = admin.ListCommittedOffsets
-	}
-	ends, err := list(ctx, topic)
-	if err != nil {
-		return err
-	}
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err != nil {
-		return err
-	}
-	rest := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if start, ok := starts.Lookup(topic, o.Partition); ok && o.Offset > start.Offset {
-			rest[o.Partition] = o.Offset
-		}
-	})
-	for len(rest) > 0 {
-		fetches := client.PollFetches(ctx)
-		if err := errors.Join(ctx.Err(), fetches.Err()); err != nil {
-			return err
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			end, ok := rest[r.Partition]
-			if !ok || r.Offset >= end {
-				return
-			}
-			if !r.Attrs.IsControl() {
-				take(r)
-			}
-			if r.Offset == end-1 {
-				delete(rest, r.Partition)
-			}
-		})
-	}
-
-	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -48,7 +47,7 @@ func (j *Job) Judge(idempotent bool) Verdict {
 	ctx := Limit(j.tb, 2*time.Minute)
 	var v Verdict
 	keys := map[string]*history{}
-	err := j.readAll(ctx, j.Raw, kgo.ReadUncommitted(), func(r *kgo.Record) {
+	err := ReadTopic(ctx, j.stand.Kafka.Addrs(), j.Raw, kgo.ReadUncommitted(), func(r *kgo.Record) {
 		v.Raw++
 		h := keys[string(r.Key)]
 		if h == nil {
@@ -61,9 +60,9 @@ func (j *Job) Judge(idempotent bool) Verdict {
 		j.tb.Fatal(err)
 	}
 	copies := map[string][sha256.Size]byte{}
-	if err := j.readAll(ctx, j.Prefix+".matched", kgo.ReadCommitted(), func(r *kgo.Record) {
+	if err := ReadTopic(ctx, j.stand.Kafka.Addrs(), j.Prefix+".matched", kgo.ReadCommitted(), func(r *kgo.Record) {
 		v.Outputs++
-		id := header(r, "ce_id")
+		id := Header(r, "ce_id")
 		sum := digest(r)
 		if first, seen := copies[id]; seen {
 			v.Repeats++
@@ -81,7 +80,7 @@ func (j *Job) Judge(idempotent bool) Verdict {
 	}); err != nil {
 		j.tb.Fatal(err)
 	}
-	if err := j.readAll(ctx, j.Prefix+".dead-letter", kgo.ReadCommitted(), func(r *kgo.Record) {
+	if err := ReadTopic(ctx, j.stand.Kafka.Addrs(), j.Prefix+".dead-letter", kgo.ReadCommitted(), func(r *kgo.Record) {
 		v.fault("key %s: a dead letter", r.Key)
 	}); err != nil {
 		j.tb.Fatal(err)
@@ -119,12 +118,12 @@ func (v *Verdict) judge(h *history, r *kgo.Record, counted int) {
 	if got.Key != string(r.Key) || got.N != counted+h.out || got.Segment != 1 || got.Reset != "" || (place{got.Partition, got.Offset}) != want {
 		v.fault("output %d of key %s is %s, want n %d of %v in segment 1 without a reset", h.out, r.Key, r.Value, counted+h.out, want)
 	}
-	if id, want := header(r, "ce_id"), fmt.Sprintf("%s/1/%d/%d/0", got.Topic, want.partition, want.offset); id != want {
+	if id, want := Header(r, "ce_id"), fmt.Sprintf("%s/1/%d/%d/0", got.Topic, want.partition, want.offset); id != want {
 		v.fault("output %d of key %s has the id %s, want %s", h.out, r.Key, id, want)
 	}
-	epoch, err := strconv.ParseInt(header(r, "ce_epoch"), 10, 64)
+	epoch, err := strconv.ParseInt(Header(r, "ce_epoch"), 10, 64)
 	if err != nil || epoch < h.epoch {
-		v.fault("output %d of key %s is of epoch %q, the one before of %d", h.out, r.Key, header(r, "ce_epoch"), h.epoch)
+		v.fault("output %d of key %s is of epoch %q, the one before of %d", h.out, r.Key, Header(r, "ce_epoch"), h.epoch)
 	}
 	h.epoch = epoch
 }
@@ -156,62 +155,4 @@ func digest(r *kgo.Record) [sha256.Size]byte {
 		fmt.Fprintf(&b, " %q=%q", h.Key, h.Value)
 	}
 	return sha256.Sum256(b.Bytes())
-}
-
-func header(r *kgo.Record, name string) string {
-	for _, h := range r.Headers {
-		if h.Key == name {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
-
-// readAll reads a topic from its start to the ends that it has now. The last record before an end may be a marker, which is shown here.
-func (j *Job) readAll(ctx context.Context, topic string, level kgo.IsolationLevel, take func(*kgo.Record)) error {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(j.stand.Kafka.Addrs()...), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(level),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.KeepControlRecords(), kgo.AlwaysRetryEOF(), kgo.FetchMaxWait(100*time.Millisecond),
-	)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", topic, err)
-	}
-	defer client.Close()
-	admin := kadm.NewClient(client)
-	list := admin.ListEndOffsets
-	if level == kgo.ReadCommitted() {
-		list = admin.ListCommittedOffsets
-	}
-	ends, err := list(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return fmt.Errorf("ends of %s: %w", topic, err)
-	}
-	rest := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Offset > 0 {
-			rest[o.Partition] = o.Offset
-		}
-	})
-	for len(rest) > 0 {
-		fetches := client.PollFetches(ctx)
-		if err := errors.Join(ctx.Err(), fetches.Err()); err != nil {
-			return fmt.Errorf("read %s, still to read %v: %w", topic, rest, err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			end, open := rest[r.Partition]
-			if !open || r.Offset >= end {
-				return
-			}
-			if !r.Attrs.IsControl() {
-				take(r)
-			}
-			if r.Offset == end-1 {
-				delete(rest, r.Partition)
-			}
-		})
-	}
-	return nil
 }

@@ -53,9 +53,6 @@ func Run(tb testing.TB, name, path string, env []string, args ...string) *Proces
 // PID is the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
 // Signal sends sig; a process that is gone fails the test.
 func (p *Process) Signal(sig syscall.Signal) {
 	p.tb.Helper()

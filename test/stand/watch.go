@@ -15,7 +15,6 @@ import (
 type Watch struct {
 	mu    sync.Mutex
 	first map[epochOf]time.Time
-	seen  int64
 }
 
 type epochOf struct {
@@ -57,9 +56,8 @@ func (w *Watch) take(fetches kgo.Fetches, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fetches.EachRecord(func(r *kgo.Record) {
-		w.seen++
-		epoch, err := strconv.ParseInt(header(r, "ce_epoch"), 10, 64)
-		partition, err2 := strconv.ParseInt(fromRight(header(r, "ce_id"), 3), 10, 32)
+		epoch, err := strconv.ParseInt(Header(r, "ce_epoch"), 10, 64)
+		partition, err2 := strconv.ParseInt(fromRight(Header(r, "ce_id"), 3), 10, 32)
 		if err != nil || err2 != nil {
 			return
 		}
@@ -85,11 +83,4 @@ func (w *Watch) First(partition int32, epoch int64) (time.Time, bool) {
 	defer w.mu.Unlock()
 	at, ok := w.first[epochOf{partition, epoch}]
 	return at, ok
-}
-
-// Seen counts the outputs so far.
-func (w *Watch) Seen() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen
 }

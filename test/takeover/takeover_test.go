@@ -8,14 +8,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"milepost/test/stand"
 )
@@ -38,40 +35,10 @@ const (
 )
 
 // shared is what the tests share.
-var shared struct {
-	stand   *stand.Stand
-	program string
-}
+var shared stand.Shared
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	flag.Parse()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "milepost-takeover-")
-	if err == nil {
-		defer func() { _ = os.RemoveAll(dir) }()
-		shared.program, err = stand.Build(ctx, dir)
-	}
-	if err == nil {
-		log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-		shared.stand, err = stand.Start(ctx, stand.Config{SessionTimeout: session, Safe: true}, log)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	if err := shared.stand.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	os.Exit(shared.Main(m, stand.Config{SessionTimeout: session, Safe: true}))
 }
 
 // A15, P34: an owner is killed with -9 while records flow. From the group's assignment to the first output of each of its partitions it takes
@@ -99,7 +66,7 @@ func TestTakeover(t *testing.T) {
 // measure kills the owner of half of the partitions again and again, as often as asked and until the best is enough.
 func measure(t *testing.T, keys int, enough func(time.Duration) bool) []time.Duration {
 	t.Helper()
-	j := shared.stand.NewJob(t, shared.program, partitions)
+	j := shared.Stand.NewJob(t, shared.Program, partitions)
 	began := time.Now()
 	if err := j.Seed(t.Context(), keys, 41); err != nil {
 		t.Fatal(err)
