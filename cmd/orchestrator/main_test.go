@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-)
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
+	"milepost/test/goldentest"
+)
 
 // asProgram makes the test's own binary the program: a process that a test may start and signal.
 const asProgram = "MILEPOST_TEST_PROGRAM"
@@ -38,27 +36,6 @@ func orchestrator(t *testing.T, in string, args ...string) outcome {
 	var out, stderr bytes.Buffer
 	code := execute(context.WithoutCancel(t.Context()), args, strings.NewReader(in), &out, &stderr)
 	return outcome{code, out.String(), stderr.String()}
-}
-
-// golden compares with a file under testdata; -rewrite writes it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -rewrite accepts):\n%s", path, diff)
-	}
 }
 
 // V3: wrong usage is exit code 2 and says what to do.
@@ -258,3 +235,9 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// golden compares with a file under testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	goldentest.Compare(t, filepath.Join("testdata", name), got)
+}

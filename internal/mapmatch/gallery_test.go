@@ -2,7 +2,6 @@ package mapmatch
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,8 @@ import (
 	"testing"
 
 	"milepost/internal/picture"
+	"milepost/test/goldentest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "draw the failure gallery of docs/gallery.md anew")
 
 const (
 	galleryFolder = "../../docs/gallery"
@@ -30,7 +28,7 @@ func pictureName(id int) string { return fmt.Sprintf("m%02d.svg", id) }
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
-	if *rewrite {
+	if goldentest.Rewriting() {
 		if err := os.WriteFile(name, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +59,7 @@ func TestGallery(t *testing.T) {
 	for _, e := range entries {
 		got = append(got, e.Name())
 	}
-	if !slices.Equal(got, want) && !*rewrite {
+	if !slices.Equal(got, want) && !goldentest.Rewriting() {
 		t.Errorf("the folder holds %v, want %v", got, want)
 	}
 	if n := len(kinds()); n != 50 {

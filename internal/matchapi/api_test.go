@@ -3,7 +3,6 @@ package matchapi_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,9 +29,8 @@ import (
 	"milepost/internal/matchapi"
 	"milepost/internal/roadnet"
 	"milepost/internal/roadnet/roadnettest"
+	"milepost/test/goldentest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
@@ -189,27 +187,6 @@ func (r *rig) places(from int, places ...[2]float64) string {
 // drive goes from A by B into the private drive; then, after a pause, on the island.
 func (r *rig) drive() string {
 	return r.places(0, [2]float64{50, 4}, [2]float64{250, -3}, [2]float64{450, 2}, [2]float64{603, 150}, [2]float64{598, 350}, [2]float64{602, 550}, [2]float64{604, 750})
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, got, "", " "); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(path, indented.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), indented.String()); diff != "" {
-		t.Errorf("%s (-want +got; -rewrite accepts):\n%s", path, diff)
-	}
 }
 
 // Issue 6, POST /v1/match: a trace in Valhalla's form gives Valhalla's edges, points and shape, and ours: way and node ids, times, flags,
@@ -552,7 +529,7 @@ func TestDescription(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *rewrite {
+	if goldentest.Rewriting() {
 		if err := os.WriteFile("../../docs/formats/match.openapi.yaml", b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -569,4 +546,14 @@ func TestConfig(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "concurrency is 0") || !strings.Contains(err.Error(), "most points is 1") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// golden compares JSON with a file under testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, got, "", " "); err != nil {
+		t.Fatal(err)
+	}
+	goldentest.Compare(t, filepath.Join("testdata", name), indented.String())
 }

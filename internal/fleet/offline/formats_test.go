@@ -5,11 +5,9 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
-	"flag"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,27 +23,8 @@ import (
 	"milepost/internal/roadnet"
 	"milepost/internal/roadnet/roadnettest"
 	"milepost/internal/tracefile"
+	"milepost/test/goldentest"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
-
-// golden compares with a file under testdata; -rewrite writes it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -rewrite accepts):\n%s", path, diff)
-	}
-}
 
 // town has a private drive, a one-way street, a banned turn and an island.
 const town = `A(0,0)-B(600,0)-C(1200,0); B-D(600,500); D-E(600,900) access=private; C>F(1200,500); S(0,-4000)-T(2000,-4000)`
@@ -524,4 +503,10 @@ coverage = ["u0w9"]
 		t.Fatal(err)
 	}
 	return offline.World{Atlas: atlas, Graphs: graphs}, west
+}
+
+// golden compares with a file under testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	goldentest.Compare(t, filepath.Join("testdata", name), got)
 }
